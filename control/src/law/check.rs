@@ -1,0 +1,246 @@
+//! What a law's parameters may be.
+
+use super::{Integral, Measure, Normalised, TemperatureLaw};
+use crate::config::{Control, Limits, Sensor};
+
+/// A field whose value is not allowed. `path` is the field's path below the struct that was checked.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{path} = {seen}: {allowed}")]
+pub struct FieldError {
+    pub path: String,
+    pub seen: String,
+    pub allowed: String,
+}
+
+fn ensure(
+    ok: bool,
+    path: &str,
+    seen: impl ToString,
+    allowed: impl Into<String>,
+) -> Result<(), FieldError> {
+    if ok {
+        return Ok(());
+    }
+    Err(FieldError {
+        path: path.to_owned(),
+        seen: seen.to_string(),
+        allowed: allowed.into(),
+    })
+}
+
+fn positive(path: &str, value: f64) -> Result<(), FieldError> {
+    ensure(
+        value.is_finite() && value > 0.0,
+        path,
+        value,
+        "a finite number above 0",
+    )
+}
+
+/// Tokens of delay past which a loop is a mistake in a scenario rather than an experiment.
+const MAX_DELAY_TOK: usize = 1024;
+
+struct Loop {
+    target_nats: f64,
+    t_min: f64,
+    t_max: f64,
+    t_start: Option<f64>,
+}
+
+impl Loop {
+    fn check(&self) -> Result<(), FieldError> {
+        positive("temperature.t_min", self.t_min)?;
+        positive("temperature.t_max", self.t_max)?;
+        ensure(
+            self.t_min < self.t_max,
+            "temperature.t_min",
+            self.t_min,
+            format!("less than t_max = {}", self.t_max),
+        )?;
+        if let Some(t_start) = self.t_start {
+            positive("temperature.t_start", t_start)?;
+            ensure(
+                (self.t_min..=self.t_max).contains(&t_start),
+                "temperature.t_start",
+                t_start,
+                format!("within [t_min, t_max] = [{}, {}]", self.t_min, self.t_max),
+            )?;
+        }
+        positive("temperature.target_nats", self.target_nats)
+    }
+}
+
+fn check_filter(ema: f64, delay_tok: usize) -> Result<(), FieldError> {
+    ensure(
+        (0.0..1.0).contains(&ema),
+        "temperature.ema",
+        ema,
+        "a number in [0, 1); 0 switches the average off",
+    )?;
+    ensure(
+        delay_tok <= MAX_DELAY_TOK,
+        "temperature.delay_tok",
+        delay_tok,
+        format!("at most {MAX_DELAY_TOK} tokens"),
+    )
+}
+
+fn check_integral(law: &Integral) -> Result<(), FieldError> {
+    positive("temperature.eta_per_nat", law.eta_per_nat)?;
+    Loop {
+        target_nats: law.target_nats,
+        t_min: law.t_min,
+        t_max: law.t_max,
+        t_start: Some(law.t_start),
+    }
+    .check()?;
+    check_filter(law.ema, law.delay_tok)
+}
+
+fn check_normalised(law: &Normalised) -> Result<(), FieldError> {
+    positive("temperature.kappa", law.kappa)?;
+    positive("temperature.v_floor", law.v_floor)?;
+    if let Some(limit) = law.max_step {
+        positive("temperature.max_step", limit)?;
+    }
+    Loop {
+        target_nats: law.target_nats,
+        t_min: law.t_min,
+        t_max: law.t_max,
+        t_start: Some(law.t_start),
+    }
+    .check()?;
+    check_filter(law.ema, law.delay_tok)
+}
+
+impl TemperatureLaw {
+    /// Checks every parameter by itself and against the others.
+    pub fn check(&self) -> Result<(), FieldError> {
+        match self {
+            TemperatureLaw::Fixed { t } => positive("temperature.t", *t),
+            TemperatureLaw::Published(law) | TemperatureLaw::Corrected(law) => check_integral(law),
+            TemperatureLaw::Normalised(law) => check_normalised(law),
+            TemperatureLaw::InStep(law) => {
+                positive("temperature.tol_nats", law.tol_nats)?;
+                Loop {
+                    target_nats: law.target_nats,
+                    t_min: law.t_min,
+                    t_max: law.t_max,
+                    t_start: None,
+                }
+                .check()
+            }
+        }
+    }
+}
+
+impl Control {
+    /// Checks the controllers' parameters; paths are relative to `control`.
+    pub fn check(&self) -> Result<(), FieldError> {
+        self.temperature.check()?;
+        ensure(
+            self.h_min_nats.is_finite() && self.h_min_nats >= 0.0,
+            "h_min_nats",
+            self.h_min_nats,
+            "a finite number, 0 or more",
+        )?;
+        if let Some(target) = self.temperature.target_nats() {
+            ensure(
+                self.h_min_nats < target,
+                "h_min_nats",
+                self.h_min_nats,
+                format!(
+                    "less than target_nats = {target}: a floor at or above the setpoint drives T to T_min for ever"
+                ),
+            )?;
+        }
+        if let Sensor::TopK { k } = self.sensor {
+            ensure(k >= 1, "sensor.k", k, "1 or more")?;
+            let exact_only = matches!(
+                self.temperature,
+                TemperatureLaw::Normalised(_) | TemperatureLaw::InStep(_)
+            );
+            ensure(
+                !exact_only,
+                "sensor",
+                format!("TopK(k: {k})"),
+                format!(
+                    "Exact: the law {} needs the varentropy of the whole vocabulary",
+                    self.temperature.name()
+                ),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Checks what depends on the vocabulary: H* must lie in (0, ln n) and the head must fit.
+    pub fn check_vocab(&self, vocab: usize) -> Result<(), FieldError> {
+        let ln_n = (vocab as f64).ln();
+        if let Some(target) = self.temperature.target_nats() {
+            ensure(
+                target < ln_n,
+                "temperature.target_nats",
+                target,
+                format!("less than ln n = {ln_n:.4} nats, the entropy of a uniform draw from {vocab} tokens"),
+            )?;
+        }
+        if let Sensor::TopK { k } = self.sensor {
+            ensure(
+                k <= vocab,
+                "sensor.k",
+                k,
+                format!("at most the vocabulary, {vocab}"),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The signal that a law is fed for `thermal`: the sensor's reading, never below the floor.
+    pub fn read_nats(&self, thermal: &crate::sensor::Thermal) -> f64 {
+        let reading = match thermal.bracket {
+            Some(bracket) => bracket.upper_nats,
+            None => thermal.h_nats,
+        };
+        reading.max(self.h_min_nats)
+    }
+
+    /// Whether the law listens to the raw distribution.
+    pub fn reads_raw(&self) -> bool {
+        self.temperature.measure() == Measure::Raw
+    }
+}
+
+impl Limits {
+    /// Checks the serving limits; paths are bare field names.
+    pub fn check(&self) -> Result<(), FieldError> {
+        for (path, value) in [
+            ("block_tok", self.block_tok),
+            ("kv_blocks", self.kv_blocks),
+            ("max_seqs", self.max_seqs),
+            ("max_batched_tok", self.max_batched_tok),
+        ] {
+            ensure(value >= 1, path, value, "1 or more")?;
+        }
+        ensure(
+            self.block_tok <= 256,
+            "block_tok",
+            self.block_tok,
+            "at most 256",
+        )?;
+        ensure(
+            self.kv_blocks <= u32::MAX as usize,
+            "kv_blocks",
+            self.kv_blocks,
+            format!("at most {}", u32::MAX),
+        )?;
+        ensure(
+            self.max_batched_tok >= self.max_seqs,
+            "max_batched_tok",
+            self.max_batched_tok,
+            format!(
+                "at least max_seqs = {}: every running sequence decodes one token a step",
+                self.max_seqs
+            ),
+        )
+    }
+}

@@ -1,0 +1,100 @@
+//! Faults for negative controls: a law that is wrong in one known way.
+
+use super::{InStep, Integral, Normalised, TemperatureLaw};
+use serde::{Deserialize, Serialize};
+use std::f64::consts::LN_2;
+
+/// One way to get a temperature loop wrong. A validator that passes any of these validates nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fault {
+    /// The feedback has the other sign.
+    WrongSign,
+    /// The gain is twice what it should be.
+    DoubleEta,
+    /// The law acts one token late.
+    ExtraDelay,
+    /// Entropy is measured in bits, the setpoint is in nats.
+    BitsMeasured,
+    /// Entropy and setpoint are both in bits: the gain is off by 1/ln 2.
+    BitsGain,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault:?} has no meaning for the law {law}; it applies to {applies}")]
+pub struct FaultError {
+    pub fault: Fault,
+    pub law: &'static str,
+    pub applies: &'static str,
+}
+
+impl Fault {
+    pub const ALL: [Fault; 5] = [
+        Fault::WrongSign,
+        Fault::DoubleEta,
+        Fault::ExtraDelay,
+        Fault::BitsMeasured,
+        Fault::BitsGain,
+    ];
+
+    /// `law` with this fault in it. Bits are exact changes of parameters: with H in bits,
+    /// η (H/ln 2 − H*) = (η/ln 2)(H − H* ln 2), and H/V in bits is ln 2 times H/V in nats.
+    pub fn inject(self, law: &TemperatureLaw) -> Result<TemperatureLaw, FaultError> {
+        let applies = match law {
+            TemperatureLaw::Published(l) if self == Fault::WrongSign => {
+                return Ok(TemperatureLaw::Corrected(l.clone()));
+            }
+            TemperatureLaw::Corrected(l) if self == Fault::WrongSign => {
+                return Ok(TemperatureLaw::Published(l.clone()));
+            }
+            TemperatureLaw::Published(l) => return Ok(TemperatureLaw::Published(self.integral(l))),
+            TemperatureLaw::Corrected(l) => return Ok(TemperatureLaw::Corrected(self.integral(l))),
+            TemperatureLaw::Normalised(l) => {
+                return Ok(TemperatureLaw::Normalised(self.normalised(l)));
+            }
+            TemperatureLaw::InStep(l) if self == Fault::BitsMeasured => {
+                let target_nats = l.target_nats * LN_2;
+                return Ok(TemperatureLaw::InStep(InStep { target_nats, ..l.clone() }));
+            }
+            TemperatureLaw::InStep(_) => "laws with a gain (Published, Corrected, Normalised)",
+            TemperatureLaw::Fixed { .. } => "laws that close a loop",
+        };
+        Err(FaultError {
+            fault: self,
+            law: law.name(),
+            applies,
+        })
+    }
+
+    /// The fault in an integral law; the sign is the variant's, not the parameters'.
+    fn integral(self, law: &Integral) -> Integral {
+        let mut law = law.clone();
+        match self {
+            Fault::WrongSign => {}
+            Fault::DoubleEta => law.eta_per_nat *= 2.0,
+            Fault::ExtraDelay => law.delay_tok += 1,
+            Fault::BitsGain => law.eta_per_nat /= LN_2,
+            Fault::BitsMeasured => {
+                law.eta_per_nat /= LN_2;
+                law.target_nats *= LN_2;
+            }
+        }
+        law
+    }
+
+    fn normalised(self, law: &Normalised) -> Normalised {
+        let mut law = law.clone();
+        match self {
+            Fault::WrongSign => law.kappa = -law.kappa,
+            Fault::DoubleEta => law.kappa *= 2.0,
+            Fault::ExtraDelay => law.delay_tok += 1,
+            Fault::BitsGain | Fault::BitsMeasured => {
+                law.kappa *= LN_2;
+                law.v_floor *= LN_2 * LN_2;
+            }
+        }
+        if self == Fault::BitsMeasured {
+            law.target_nats *= LN_2;
+        }
+        law
+    }
+}

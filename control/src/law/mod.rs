@@ -1,0 +1,191 @@
+//! Temperature laws: pure maps (state, observation) → (state, action) in u = ln T.
+//!
+//! A law is data ([`TemperatureLaw`]), its memory is data ([`LawState`]), and [`TemperatureLaw::observe`]
+//! consumes one state and returns the next, so that two requests cannot share memory.
+
+mod check;
+mod fault;
+mod filter;
+mod in_step;
+mod integral;
+mod normalised;
+
+pub use check::FieldError;
+pub use fault::{Fault, FaultError};
+pub use filter::FilterState;
+pub use in_step::{InStep, Solution, SolveStatus, Solver};
+pub use integral::{Integral, Sign};
+pub use normalised::Normalised;
+
+use serde::{Deserialize, Serialize};
+
+/// Which distribution's entropy is fed back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Measure {
+    /// softmax(z/T): the temperature acts on the measured signal directly.
+    #[default]
+    Tempered,
+    /// softmax(z): the only feedback is through the text that was drawn.
+    Raw,
+}
+
+/// How the temperature of a sequence follows its entropy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum TemperatureLaw {
+    /// u' = u: the open loop.
+    Fixed { t: f64 },
+    /// u' = clip(u + η (H − H*)): the law as printed in the paper. Positive feedback; bounded by the clip alone.
+    Published(Integral),
+    /// u' = clip(u − η (H − H*)): negative feedback, locally stable for 0 < η V(u*) < 2.
+    Corrected(Integral),
+    /// u' = clip(u − κ (H − H*) / max(V, V_floor)): a damped Newton step.
+    Normalised(Normalised),
+    /// Solves H_t(u) = H* on the current logits before the draw: the dead-beat oracle.
+    InStep(InStep),
+}
+
+/// Bounds of the log-temperature.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Band {
+    pub u_min: f64,
+    pub u_max: f64,
+}
+
+impl Band {
+    fn from_t(t_min: f64, t_max: f64) -> Self {
+        Band {
+            u_min: t_min.ln(),
+            u_max: t_max.ln(),
+        }
+    }
+
+    /// `u` projected onto the band. Non-expansive: |clip(a) − clip(b)| ≤ |a − b|.
+    pub fn clip(&self, u: f64) -> f64 {
+        u.clamp(self.u_min, self.u_max)
+    }
+}
+
+/// The memory of a law for one sequence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LawState {
+    /// Log-temperature of the next draw.
+    pub u: f64,
+    pub filter: FilterState,
+}
+
+/// What a law sees of one step, in nats, as the sensor reports it (floor and bound included).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Observation {
+    /// Entropy at the temperature of the draw.
+    pub h_nats: f64,
+    /// Entropy at T = 1.
+    pub h_raw_nats: f64,
+    /// Varentropy at the temperature of the draw, nats².
+    pub v: f64,
+}
+
+/// What a law did with one observation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Action {
+    /// The signal that entered the law before filter and delay, nats.
+    pub fed_nats: f64,
+    /// What the clip added to the unclipped update, in u.
+    pub clip_u: f64,
+}
+
+impl Action {
+    fn hold(fed_nats: f64) -> Self {
+        Action {
+            fed_nats,
+            clip_u: 0.0,
+        }
+    }
+}
+
+impl TemperatureLaw {
+    /// Name of the variant, as a scenario spells it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            TemperatureLaw::Fixed { .. } => "Fixed",
+            TemperatureLaw::Published(_) => "Published",
+            TemperatureLaw::Corrected(_) => "Corrected",
+            TemperatureLaw::Normalised(_) => "Normalised",
+            TemperatureLaw::InStep(_) => "InStep",
+        }
+    }
+
+    /// The state of a fresh sequence; also how a law is reset.
+    pub fn start(&self) -> LawState {
+        let t = match self {
+            TemperatureLaw::Fixed { t } => *t,
+            TemperatureLaw::Published(law) | TemperatureLaw::Corrected(law) => law.t_start,
+            TemperatureLaw::Normalised(law) => law.t_start,
+            TemperatureLaw::InStep(law) => 1.0_f64.clamp(law.t_min, law.t_max),
+        };
+        LawState {
+            u: t.ln(),
+            filter: FilterState::default(),
+        }
+    }
+
+    /// One step of the law.
+    pub fn observe(&self, state: LawState, seen: Observation) -> (LawState, Action) {
+        match self {
+            TemperatureLaw::Fixed { .. } => (state, Action::hold(seen.h_nats)),
+            TemperatureLaw::Published(law) => law.step(Sign::Plus, state, seen),
+            TemperatureLaw::Corrected(law) => law.step(Sign::Minus, state, seen),
+            TemperatureLaw::Normalised(law) => law.step(state, seen),
+            TemperatureLaw::InStep(_) => (state, Action::hold(seen.h_nats)),
+        }
+    }
+
+    /// The solver that picks u on the current logits, for laws that act before the draw.
+    pub fn solver(&self, state: &LawState) -> Option<Solver> {
+        match self {
+            TemperatureLaw::InStep(law) => Some(law.solver(state.u)),
+            _ => None,
+        }
+    }
+
+    /// Setpoint H*, nats; `None` for an open loop.
+    pub fn target_nats(&self) -> Option<f64> {
+        match self {
+            TemperatureLaw::Fixed { .. } => None,
+            TemperatureLaw::Published(law) | TemperatureLaw::Corrected(law) => {
+                Some(law.target_nats)
+            }
+            TemperatureLaw::Normalised(law) => Some(law.target_nats),
+            TemperatureLaw::InStep(law) => Some(law.target_nats),
+        }
+    }
+
+    /// Bounds of u; `None` for an open loop.
+    pub fn band(&self) -> Option<Band> {
+        match self {
+            TemperatureLaw::Fixed { .. } => None,
+            TemperatureLaw::Published(law) | TemperatureLaw::Corrected(law) => Some(law.band()),
+            TemperatureLaw::Normalised(law) => Some(law.band()),
+            TemperatureLaw::InStep(law) => Some(law.band()),
+        }
+    }
+
+    /// Slope of −Δu on H in the unclipped linear regime at varentropy `v`, 1/nat; signed, so that positive
+    /// means negative feedback. `None` where the law has no such gain.
+    pub fn gain_per_nat(&self, v: f64) -> Option<f64> {
+        match self {
+            TemperatureLaw::Published(law) => Some(-law.eta_per_nat),
+            TemperatureLaw::Corrected(law) => Some(law.eta_per_nat),
+            TemperatureLaw::Normalised(law) => Some(law.kappa / v.max(law.v_floor)),
+            TemperatureLaw::Fixed { .. } | TemperatureLaw::InStep(_) => None,
+        }
+    }
+
+    /// Which distribution the law listens to.
+    pub fn measure(&self) -> Measure {
+        match self {
+            TemperatureLaw::Published(law) | TemperatureLaw::Corrected(law) => law.measure,
+            _ => Measure::Tempered,
+        }
+    }
+}
