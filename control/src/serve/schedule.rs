@@ -269,7 +269,8 @@ mod tests {
         let requests: Vec<_> = (0..7).map(|id| request(id, 3 + id as usize, 4)).collect();
         let steps = drain(limits(6, 3, 8), &requests);
         let first: Vec<_> = steps[0].iter().map(|s| s.index).collect();
-        assert_eq!(first, [0, 1]);
+        assert_eq!(first, [0, 1, 2]);
+        assert_eq!(steps[0][2].tokens, 1, "the budget cuts the third prompt");
     }
 
     #[test]
