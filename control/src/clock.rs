@@ -67,6 +67,7 @@ pub fn surrogate_tau(series: &[f64], seed: u64, shuffles: usize) -> f64 {
     let mut order = series.to_vec();
     let mut sum = 0.0;
     for shuffle in 0..shuffles {
+        order.copy_from_slice(series);
         for i in (1..order.len()).rev() {
             let key = DrawKey {
                 seed: seed ^ STREAM,

@@ -140,3 +140,22 @@ pub fn philox4x32(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     }
     c
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_at_the_very_top_ends_on_the_last_token_with_mass() {
+        let mut logits = vec![f32::NEG_INFINITY; 3 * BLOCK];
+        logits[5] = 0.3;
+        logits[BLOCK + 7] = 0.1;
+        let scale = Scale::new(&logits, 0.0).expect("a valid row");
+        let masses = block_masses(&logits, scale);
+        let sum: f64 = masses.iter().sum();
+        for target in [sum, sum * (1.0 + 1e-15), 2.0 * sum] {
+            assert_eq!(locate(&logits, scale, &masses, target), BLOCK + 7);
+        }
+        assert_eq!(locate(&logits, scale, &masses, 0.0), 5);
+    }
+}

@@ -300,16 +300,14 @@ impl<'a> Driver<'a> {
             fed_nats: action.fed_nats,
             clip_u: action.clip_u,
             loop_gain: law.gain_per_nat(turn.tempered.v).unwrap_or(0.0) * turn.tempered.v,
-            bound: law
-                .band()
-                .map_or(Bound::Inside, |band| match turn.status {
-                    Some(SolveStatus::BelowBand) => Bound::AtMin,
-                    Some(SolveStatus::AboveBand) => Bound::AtMax,
-                    Some(_) => Bound::Inside,
-                    None if turn.u <= band.u_min => Bound::AtMin,
-                    None if turn.u >= band.u_max => Bound::AtMax,
-                    None => Bound::Inside,
-                }),
+            bound: law.band().map_or(Bound::Inside, |band| match turn.status {
+                Some(SolveStatus::BelowBand) => Bound::AtMin,
+                Some(SolveStatus::AboveBand) => Bound::AtMax,
+                Some(_) => Bound::Inside,
+                None if turn.u <= band.u_min => Bound::AtMin,
+                None if turn.u >= band.u_max => Bound::AtMax,
+                None => Bound::Inside,
+            }),
             token: drawn.token,
             surprisal_nats: drawn.surprisal_nats,
             surprisal_raw_nats: drawn.raw_surprisal_nats,

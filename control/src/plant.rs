@@ -93,7 +93,9 @@ pub enum PlantError {
     },
     #[error("request {request} is not in the recording (it holds {held})")]
     UnknownRequest { request: u64, held: String },
-    #[error("request {request}: the recording ends after {held_tok} tokens, token {asked_tok} was asked for")]
+    #[error(
+        "request {request}: the recording ends after {held_tok} tokens, token {asked_tok} was asked for"
+    )]
     RecordingEnds {
         request: u64,
         held_tok: usize,

@@ -181,7 +181,9 @@ impl Control {
                 target < ln_n,
                 "temperature.target_nats",
                 target,
-                format!("less than ln n = {ln_n:.4} nats, the entropy of a uniform draw from {vocab} tokens"),
+                format!(
+                    "less than ln n = {ln_n:.4} nats, the entropy of a uniform draw from {vocab} tokens"
+                ),
             )?;
         }
         if let Sensor::TopK { k } = self.sensor {

@@ -53,7 +53,10 @@ impl Fault {
             }
             TemperatureLaw::InStep(l) if self == Fault::BitsMeasured => {
                 let target_nats = l.target_nats * LN_2;
-                return Ok(TemperatureLaw::InStep(InStep { target_nats, ..l.clone() }));
+                return Ok(TemperatureLaw::InStep(InStep {
+                    target_nats,
+                    ..l.clone()
+                }));
             }
             TemperatureLaw::InStep(_) => "laws with a gain (Published, Corrected, Normalised)",
             TemperatureLaw::Fixed { .. } => "laws that close a loop",

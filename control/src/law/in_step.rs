@@ -117,7 +117,11 @@ impl Solver {
 
     fn next_ask(&self, u: f64, error: f64, v: f64) -> f64 {
         let newton = u - error / v;
-        if newton.is_finite() && newton > self.lo && newton < self.hi && !self.asked.is_multiple_of(8) {
+        if newton.is_finite()
+            && newton > self.lo
+            && newton < self.hi
+            && !self.asked.is_multiple_of(8)
+        {
             return newton;
         }
         // A bound that was never asked must be asked itself, or "unreachable" could not be told.

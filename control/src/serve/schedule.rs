@@ -260,7 +260,10 @@ mod tests {
     #[test]
     fn a_long_prompt_is_computed_in_chunks_under_the_budget() {
         let steps = drain(limits(8, 2, 5), &[request(0, 12, 2)]);
-        let chunks: Vec<_> = steps.iter().map(|s| (s[0].start_tok, s[0].tokens)).collect();
+        let chunks: Vec<_> = steps
+            .iter()
+            .map(|s| (s[0].start_tok, s[0].tokens))
+            .collect();
         assert_eq!(chunks, [(0, 5), (5, 5), (10, 2), (12, 1)]);
     }
 
