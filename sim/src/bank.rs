@@ -1,7 +1,7 @@
 //! A bank of recorded steps, indexed by the state in which each of them was taken.
 
 use crate::nearest::{Nearest, Point};
-use crate::{Recording, SimError};
+use crate::{RecordedRequest, Recording, SimError};
 use etime_control::sensor::thermal;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -95,43 +95,19 @@ impl Bank {
     /// different lengths, a part of the text without any step that has a successor.
     pub fn new(recordings: &[Recording], spec: BankSpec) -> Result<Self, SimError> {
         spec.check()?;
+        check_rows(recordings)?;
         let sequences = || {
             recordings
                 .iter()
                 .flat_map(|r| r.requests.iter().enumerate())
         };
-        let vocab = recordings.first().map_or(0, |r| r.vocab);
-        for recording in recordings {
-            if recording.vocab != vocab {
-                let request = recording.requests.first().map_or(0, |held| held.request);
-                return Err(SimError::Vocab {
-                    request,
-                    seen: recording.vocab,
-                    expected: vocab,
-                });
-            }
-        }
-        let longest_tok = sequences().map(|(_, held)| held.rows.len()).max();
-        let longest_tok = longest_tok.unwrap_or(0);
+        let lengths = sequences().map(|(_, held)| held.rows.len());
+        let longest_tok = lengths.max().unwrap_or(0);
         let mut steps = Vec::new();
         let mut firsts = Vec::new();
         let mut raw: Vec<Vec<(Point, u32)>> = vec![Vec::new(); spec.position_buckets];
         for (request_index, held) in sequences() {
-            let entropies: Vec<f64> = held
-                .rows
-                .par_iter()
-                .enumerate()
-                .map(|(step, row)| match thermal(row, 0.0, None) {
-                    Ok(seen) => Ok(seen.h_nats),
-                    Err(source) => Err(SimError::Row {
-                        request: held.request,
-                        step,
-                        source,
-                    }),
-                })
-                .collect::<Vec<_>>()
-                .into_iter()
-                .collect::<Result<_, _>>()?;
+            let entropies = raw_entropies(held)?;
             let mut average_nats = None;
             for (index_tok, (row, step)) in held.rows.iter().zip(&held.steps).enumerate() {
                 let surprisal = step.raw_surprisal_nats;
@@ -289,6 +265,37 @@ impl Scale {
 
 fn standardised(scale: &[Scale; 3], point: Point) -> Point {
     [0, 1, 2].map(|j| (point[j] - scale[j].mean) / scale[j].sd)
+}
+
+/// Every recording is whole, and all have the vocabulary of the first.
+fn check_rows(recordings: &[Recording]) -> Result<(), SimError> {
+    let expected = recordings.first().map_or(0, |r| r.vocab);
+    for recording in recordings {
+        recording.check()?;
+        if recording.vocab != expected {
+            return Err(SimError::Vocab {
+                request: recording.requests.first().map_or(0, |held| held.request),
+                seen: recording.vocab,
+                expected,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Entropy of every row at T = 1, nats.
+fn raw_entropies(held: &RecordedRequest) -> Result<Vec<f64>, SimError> {
+    let entropy = |(step, row): (usize, &Arc<[f32]>)| match thermal(row, 0.0, None) {
+        Ok(seen) => Ok(seen.h_nats),
+        Err(source) => Err(SimError::Row {
+            request: held.request,
+            step,
+            source,
+        }),
+    };
+    // Collected whole first, so that the error is that of the first bad row at any number of threads.
+    let all: Vec<_> = held.rows.par_iter().enumerate().map(entropy).collect();
+    all.into_iter().collect()
 }
 
 /// Which part of the text an index lies in; later than anything recorded counts as the last.

@@ -78,7 +78,7 @@ mod tests {
         ) {
             let points: Vec<(Point, u32)> = points.iter().zip(0..).map(|(p, id)| (p.map(f64::from), id)).collect();
             let at = at.map(f64::from);
-            let keep = |id: u32| id % skip != 0;
+            let keep = |id: u32| !id.is_multiple_of(skip);
             let mut all: Vec<(f64, u32)> = points.iter().filter(|(_, id)| keep(*id))
                 .map(|(p, id)| (square_distance(p, &at), *id)).collect();
             all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));

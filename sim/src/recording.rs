@@ -48,6 +48,27 @@ impl Recording {
         self.requests.iter().find(|held| held.request == request)
     }
 
+    /// Whether every row has `vocab` logits and every request as many rows as steps: for recordings read from a file.
+    pub fn check(&self) -> Result<(), SimError> {
+        for held in &self.requests {
+            if held.rows.len() != held.steps.len() {
+                return Err(SimError::Ragged {
+                    request: held.request,
+                    rows: held.rows.len(),
+                    steps: held.steps.len(),
+                });
+            }
+            if let Some(row) = held.rows.iter().find(|row| row.len() != self.vocab) {
+                return Err(SimError::Vocab {
+                    request: held.request,
+                    seen: row.len(),
+                    expected: self.vocab,
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Recorded steps of all requests together.
     pub fn len(&self) -> usize {
         self.requests.iter().map(|held| held.steps.len()).sum()

@@ -163,7 +163,7 @@ impl Process {
         match self {
             Process::Iid { sd } => sd_is_valid(*sd),
             Process::Ar1 { phi, sd } => {
-                if !(phi.abs() < 1.0) {
+                if phi.is_nan() || phi.abs() >= 1.0 {
                     return Err(SimError::field("phi", phi, "strictly between -1 and 1"));
                 }
                 sd_is_valid(*sd)

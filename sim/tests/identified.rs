@@ -173,6 +173,22 @@ fn banks_that_cannot_answer_are_refused() {
             buckets: 4
         })
     ));
+    let mut ragged = recordings.clone();
+    ragged[1].requests[2].steps.pop();
+    let expected = SimError::Ragged {
+        request: 2,
+        rows: LEN_TOK,
+        steps: LEN_TOK - 1,
+    };
+    assert_eq!(Bank::new(&ragged, spec).err(), Some(expected));
+    let mut other = recordings.clone();
+    other[1].vocab = 64;
+    let expected = SimError::Vocab {
+        request: 0,
+        seen: 128,
+        expected: 64,
+    };
+    assert_eq!(Bank::new(&other, spec).err(), Some(expected));
     let whole = bank(&recordings);
     assert!(matches!(
         whole.without_group(0, 1),
