@@ -37,6 +37,14 @@ pub enum SimError {
         expected: usize,
     },
     #[error(
+        "request {request} has {rows} recorded rows and {steps} steps; each row needs its step"
+    )]
+    Ragged {
+        request: u64,
+        rows: usize,
+        steps: usize,
+    },
+    #[error(
         "position bucket {bucket} of {buckets} holds no recorded step with a successor: record longer texts, or use fewer buckets"
     )]
     EmptyBucket { bucket: usize, buckets: usize },
