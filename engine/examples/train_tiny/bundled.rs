@@ -60,7 +60,7 @@ fn logits_are_finite_over_the_whole_context() {
     let tokens = bpe::encode(&tokenizer(), &UNSEEN.repeat(6)).unwrap();
     let tokens = &tokens[..net.config.max_position_embeddings];
     let nats = fit::held_out_nats(&net, tokens).unwrap();
-    assert!(nats.is_finite() && nats < 3.5, "{nats}");
+    assert!(nats.is_finite() && nats < 4.0, "{nats}");
 }
 
 #[test]
