@@ -1,8 +1,11 @@
-//! Exact nearest neighbours in three dimensions.
+//! Exact nearest neighbours in three dimensions: a k-d tree (Bentley 1975) laid out in one array.
 
 pub(crate) type Point = [f64; 3];
 
-/// Points sorted by their first coordinate: a query walks outwards and stops where that coordinate alone is too far.
+/// Slices up to this length are scanned, not split.
+const LEAF: usize = 8;
+
+/// Points such that the middle one of every slice splits it along one axis, the axes taking turns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nearest {
     points: Vec<(Point, u32)>,
@@ -11,7 +14,7 @@ pub(crate) struct Nearest {
 impl Nearest {
     /// `points` have finite coordinates and distinct ids.
     pub fn new(mut points: Vec<(Point, u32)>) -> Self {
-        points.sort_by(|a, b| a.0[0].total_cmp(&b.0[0]).then(a.1.cmp(&b.1)));
+        split(&mut points, 0);
         Nearest { points }
     }
 
@@ -19,50 +22,68 @@ impl Nearest {
         self.points.iter().map(|&(_, id)| id)
     }
 
-    /// Ids of the `k` points nearest to `at` among those that `keep` admits, by (distance, id); fewer if there are fewer.
+    /// Ids of the `k` ≥ 1 points nearest to `at` among those that `keep` admits, by (distance, id); fewer if there are fewer.
     pub fn query(&self, at: &Point, k: usize, keep: impl Fn(u32) -> bool) -> Vec<u32> {
-        let mut best: Vec<(f64, u32)> = Vec::with_capacity(k + 1);
-        let mut above = self.points.partition_point(|(p, _)| p[0] < at[0]);
-        let mut below = above;
-        loop {
-            let up = self.points.get(above).map(|(p, _)| p[0] - at[0]);
-            let down = below.checked_sub(1).map(|i| at[0] - self.points[i].0[0]);
-            let goes_up = match (up, down) {
-                (None, None) => break,
-                (Some(up), Some(down)) => up <= down,
-                (up, _) => up.is_some(),
-            };
-            let index = if goes_up { above } else { below - 1 };
-            let gap = if goes_up { up } else { down }.unwrap_or(f64::INFINITY);
-            // Equal distances go on, so that ties are settled by id and not by the order of the walk.
-            if best.len() == k && best.last().is_none_or(|worst| gap * gap > worst.0) {
-                break;
-            }
-            if goes_up {
-                above += 1;
-            } else {
-                below -= 1;
-            }
-            let (point, id) = self.points[index];
-            if keep(id) {
-                insert(&mut best, k, (square_distance(&point, at), id));
-            }
+        let mut search = Search {
+            at,
+            k,
+            keep,
+            best: Vec::with_capacity(k + 1),
+        };
+        search.visit(&self.points, 0);
+        search.best.into_iter().map(|(_, id)| id).collect()
+    }
+}
+
+fn split(points: &mut [(Point, u32)], axis: usize) {
+    if points.len() <= LEAF {
+        return;
+    }
+    let middle = points.len() / 2;
+    points.select_nth_unstable_by(middle, |a, b| a.0[axis].total_cmp(&b.0[axis]));
+    let (low, high) = points.split_at_mut(middle);
+    split(low, (axis + 1) % 3);
+    split(&mut high[1..], (axis + 1) % 3);
+}
+
+struct Search<'a, F> {
+    at: &'a Point,
+    k: usize,
+    keep: F,
+    /// The nearest so far, sorted by (squared distance, id), at most `k`.
+    best: Vec<(f64, u32)>,
+}
+
+impl<F: Fn(u32) -> bool> Search<'_, F> {
+    fn visit(&mut self, points: &[(Point, u32)], axis: usize) {
+        if points.len() <= LEAF {
+            points.iter().for_each(|point| self.offer(point));
+            return;
         }
-        best.into_iter().map(|(_, id)| id).collect()
+        let middle = points.len() / 2;
+        let gap = self.at[axis] - points[middle].0[axis];
+        let (low, high) = (&points[..middle], &points[middle + 1..]);
+        let (near, far) = if gap < 0.0 { (low, high) } else { (high, low) };
+        self.visit(near, (axis + 1) % 3);
+        self.offer(&points[middle]);
+        // Equal distances are visited too, so that ties are settled by id and not by the layout.
+        if self.best.len() < self.k || gap * gap <= self.best[self.k - 1].0 {
+            self.visit(far, (axis + 1) % 3);
+        }
+    }
+
+    fn offer(&mut self, &(point, id): &(Point, u32)) {
+        let new = (square_distance(&point, self.at), id);
+        let at = self.best.partition_point(|held| *held < new);
+        if at < self.k && (self.keep)(id) {
+            self.best.truncate(self.k - 1);
+            self.best.insert(at.min(self.best.len()), new);
+        }
     }
 }
 
 fn square_distance(a: &Point, b: &Point) -> f64 {
     (a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2) + (a[2] - b[2]).powi(2)
-}
-
-/// Keeps `best` sorted by (distance, id) and at most `k` long.
-fn insert(best: &mut Vec<(f64, u32)>, k: usize, new: (f64, u32)) {
-    let at = best.partition_point(|held| *held < new);
-    if at < k {
-        best.insert(at, new);
-        best.truncate(k);
-    }
 }
 
 #[cfg(test)]
@@ -72,7 +93,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_walk_finds_what_a_full_scan_finds(
+        fn the_tree_finds_what_a_full_scan_finds(
             points in prop::collection::vec(prop::array::uniform3(0_u8..12), 0..200),
             at in prop::array::uniform3(-2_i8..14), k in 1_usize..20, skip in 2_u32..5
         ) {

@@ -3,10 +3,14 @@
 mod common;
 
 use common::{Summary, corrected, drive, entropies, requests, summary, synthetic};
-use etime_control::draw::{DrawKey, uniform};
+use etime_control::draw::{DrawKey, LogitShape, Pick, draw, uniform};
 use etime_control::law::TemperatureLaw;
 use etime_control::plant::Plant;
-use etime_sim::{Bank, BankSpec, Identified, Process, Recorder, Recording, SimError};
+use etime_sim::{
+    Bank, BankSpec, Identified, Process, RecordedRequest, RecordedStep, Recorder, Recording,
+    SimError,
+};
+use std::sync::Arc;
 
 const LEN_TOK: usize = 160;
 
@@ -198,4 +202,83 @@ fn banks_that_cannot_answer_are_refused() {
         whole.without_group(3, 3),
         Err(SimError::Field { .. })
     ));
+}
+
+/// A recording by hand: `next(index, row, token)` says which of `rows` follows.
+fn by_hand(rows: &[[f32; 2]], next: impl Fn(usize, usize, u32) -> usize) -> Recording {
+    let rows: Vec<Arc<[f32]>> = rows.iter().map(|row| Arc::from(&row[..])).collect();
+    let sequence = |request| {
+        let mut held = RecordedRequest {
+            request,
+            prompt_tok: 1,
+            ..RecordedRequest::default()
+        };
+        let mut at = 0;
+        for index in 0..80 {
+            let key = DrawKey {
+                seed: 1,
+                request,
+                token: index as u64,
+            };
+            let shape = LogitShape::Temperature { u: 0.0 };
+            let drawn = draw(&rows[at], shape, Pick::Key(key)).expect("a valid row");
+            held.rows.push(Arc::clone(&rows[at]));
+            held.steps.push(RecordedStep {
+                token: drawn.token,
+                u: 0.0,
+                surprisal_nats: drawn.surprisal_nats,
+                raw_surprisal_nats: drawn.raw_surprisal_nats,
+            });
+            at = next(index, at, drawn.token);
+        }
+        held
+    };
+    Recording {
+        vocab: 2,
+        descriptor: "by hand".to_string(),
+        requests: (0..100).map(sequence).collect(),
+    }
+}
+
+/// Raw entropies and tokens of runs on the plant identified from `recording`.
+fn resampled(recording: Recording) -> Vec<Vec<(f64, u32)>> {
+    let spec = BankSpec {
+        neighbours: 4,
+        ..BankSpec::default()
+    };
+    let bank = Bank::new(&[recording], spec).expect("a bank");
+    let law = TemperatureLaw::Fixed { t: 1.2 };
+    let run = drive(&mut Identified::new(&bank, 2), law, &requests(0..20, 80), 6);
+    let of = |id| run.of_request(id).map(|s| (s.h_raw_nats, s.token));
+    run.requests()
+        .into_iter()
+        .map(|id| of(id).collect())
+        .collect()
+}
+
+#[test]
+fn the_drawn_token_decides_the_next_row_where_it_did_in_the_recording() {
+    // Token 0 leads to the sharp row, token 1 to the flat one.
+    let recording = by_hand(&[[2.0, 0.0], [0.5, 0.0]], |_, _, token| token as usize);
+    for text in resampled(recording) {
+        for pair in text.windows(2) {
+            let ((_, token), (h_nats, _)) = (pair[0], pair[1]);
+            assert_eq!(h_nats > 0.5, token == 1);
+        }
+    }
+}
+
+#[test]
+fn the_next_row_comes_from_the_same_part_of_the_text() {
+    // The last quarter of every recorded text is sharp.
+    let rows = [[0.5, 0.0], [0.6, 0.0], [5.0, 0.0]];
+    let recording = by_hand(&rows, |index, _, token| match index {
+        60.. => 2,
+        _ => token as usize,
+    });
+    for text in resampled(recording) {
+        for (index, (h_nats, _)) in text.into_iter().enumerate() {
+            assert_eq!(h_nats < 0.4, index > 60, "{index}");
+        }
+    }
 }
