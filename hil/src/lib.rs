@@ -1,1 +1,4 @@
-//! 
+//! Experiments: the whole scenario, the run directory, prediction against measurement, verdicts, figures.
+#![forbid(unsafe_code)]
+
+pub mod rundir;

@@ -1,0 +1,253 @@
+//! A run directory in the making.
+
+use super::error::{BoxError, RunDirError};
+use super::manifest::{About, FileRef, MANIFEST, Manifest};
+use super::{Place, temp, time};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+const SCENARIO: &str = "scenario.ron";
+/// Times that a rename is tried against another process that finishes the same run.
+const RENAMES: usize = 16;
+
+/// Written beside its final place; [`RunDir::finish`] makes it appear there, dropping it removes it.
+pub struct RunDir {
+    place: PathBuf,
+    temp: PathBuf,
+    held: Option<temp::Held>,
+    scenario_blake3: String,
+    identity: String,
+    started: SystemTime,
+    clock: Instant,
+}
+
+impl RunDir {
+    /// Checks the place, cleans up what dead processes left beside it, and writes `scenario.ron`.
+    ///
+    /// A run directory that is already there is replaced on [`RunDir::finish`]; anything else is refused here.
+    pub fn create(place: &Place) -> Result<RunDir, RunDirError> {
+        let path = resolve(place.path())?;
+        let unwritable = |source| RunDirError::Unwritable {
+            path: path.clone(),
+            source,
+        };
+        let name = path
+            .file_name()
+            .ok_or_else(|| RunDirError::NoName { path: path.clone() })?;
+        let parent = parent_of(&path);
+        fs::create_dir_all(&parent).map_err(unwritable)?;
+        temp::clean(&parent);
+        refuse_foreign(&path)?;
+        let (temp, held) = temp::create(&parent, name).map_err(unwritable)?;
+        let run = RunDir {
+            temp,
+            held: Some(held),
+            scenario_blake3: blake3::hash(place.scenario.as_bytes()).to_hex().to_string(),
+            identity: place.identity(),
+            started: SystemTime::now(),
+            clock: Instant::now(),
+            place: path,
+        };
+        run.write_text(SCENARIO, &place.scenario)?;
+        Ok(run)
+    }
+
+    /// The directory that the run will have in the end.
+    pub fn path(&self) -> &Path {
+        &self.place
+    }
+
+    /// Where to write the file `name` (`/` between folders) that some other code creates by path.
+    pub fn stage(&self, name: &str) -> Result<PathBuf, RunDirError> {
+        let path = self.temp.join(name);
+        if path.exists() {
+            return Err(RunDirError::Twice {
+                path: self.place.join(name),
+            });
+        }
+        let folder = parent_of(&path);
+        fs::create_dir_all(folder).map_err(|e| self.failed(name, e.into()))?;
+        Ok(path)
+    }
+
+    /// Writes the file `name` with `content`, which gets a buffered writer.
+    pub fn write(
+        &self,
+        name: &str,
+        content: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), BoxError>,
+    ) -> Result<(), RunDirError> {
+        let path = self.stage(name)?;
+        let written = || -> Result<(), BoxError> {
+            let mut out = BufWriter::new(File::create(path)?);
+            content(&mut out)?;
+            Ok(out.flush()?)
+        };
+        written().map_err(|e| self.failed(name, e))
+    }
+
+    pub fn write_text(&self, name: &str, text: &str) -> Result<(), RunDirError> {
+        self.write(name, |out| Ok(out.write_all(text.as_bytes())?))
+    }
+
+    /// Pretty JSON with a final newline. JSON has no NaN and no infinity: they become null.
+    pub fn write_json<T: Serialize + ?Sized>(
+        &self,
+        name: &str,
+        value: &T,
+    ) -> Result<(), RunDirError> {
+        self.write(name, |out| {
+            serde_json::to_writer_pretty(&mut *out, value)?;
+            Ok(out.write_all(b"\n")?)
+        })
+    }
+
+    /// Writes the manifest, forces everything to disk and renames the directory to its final place, which is returned.
+    pub fn finish(mut self, about: About) -> Result<PathBuf, RunDirError> {
+        refuse_foreign(&self.place)?;
+        let started = time::rfc3339(self.started);
+        let mut manifest = Manifest::new(about, started, self.clock.elapsed().as_secs_f64());
+        manifest.scenario_blake3 = std::mem::take(&mut self.scenario_blake3);
+        manifest.identity_blake3 = std::mem::take(&mut self.identity);
+        seal(&self.temp, "", &mut manifest.files)
+            .map_err(|(name, e)| self.failed(&name, e.into()))?;
+        self.write_json(MANIFEST, &manifest)?;
+        sync(&self.temp.join(MANIFEST))
+            .and_then(|()| sync(&self.temp))
+            .and_then(|()| self.appear())
+            .map_err(|e| self.failed("", e.into()))?;
+        self.held = None;
+        Ok(self.place.clone())
+    }
+
+    /// Takes the final place, moving a predecessor aside first and removing it last.
+    fn appear(&self) -> io::Result<()> {
+        for _ in 0..RENAMES {
+            let aside = self.move_aside()?;
+            match fs::rename(&self.temp, &self.place) {
+                Ok(()) => {
+                    if let Some((old, _held)) = aside {
+                        // The new run is in place: an old one that resists is litter, cleaned up by a later run.
+                        let _ = fs::remove_dir_all(old);
+                    }
+                    return sync(&parent_of(&self.place));
+                }
+                Err(e) => {
+                    if let Some((old, _held)) = aside {
+                        let _ = fs::rename(old, &self.place);
+                    }
+                    // Another process has finished the same run in between.
+                    let taken = [
+                        io::ErrorKind::DirectoryNotEmpty,
+                        io::ErrorKind::AlreadyExists,
+                    ];
+                    if !taken.contains(&e.kind()) {
+                        return Err(e);
+                    }
+                }
+            }
+        }
+        Err(io::Error::other("another process keeps writing this run"))
+    }
+
+    fn move_aside(&self) -> io::Result<Option<(PathBuf, Option<temp::Held>)>> {
+        let Some(name) = self.place.file_name() else {
+            return Ok(None);
+        };
+        let held = temp::hold(&self.place);
+        let old = temp::aside_of(&self.place, name);
+        match fs::rename(&self.place, &old) {
+            Ok(()) => Ok(Some((old, held))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn failed(&self, name: &str, source: BoxError) -> RunDirError {
+        let path = match name {
+            "" => self.place.clone(),
+            name => self.place.join(name),
+        };
+        RunDirError::Write { path, source }
+    }
+}
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        if self.held.is_some() {
+            // Nothing is left to report to; the next run cleans up what stays.
+            let _ = fs::remove_dir_all(&self.temp);
+        }
+    }
+}
+
+/// `path` with links and `.` resolved where it exists, and its parent where only that does.
+fn resolve(path: PathBuf) -> Result<PathBuf, RunDirError> {
+    if let Ok(real) = fs::canonicalize(&path) {
+        return Ok(real);
+    }
+    match path.file_name() {
+        Some(_) => Ok(path),
+        None => Err(RunDirError::NoName { path }),
+    }
+}
+
+fn refuse_foreign(path: &Path) -> Result<(), RunDirError> {
+    let path = path.to_path_buf();
+    match fs::symlink_metadata(&path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(RunDirError::Unwritable { path, source }),
+        Ok(found) if !found.is_dir() => Err(RunDirError::IsFile { path }),
+        Ok(_) if !Manifest::marks(&path) => Err(RunDirError::NotARun { path }),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// The folder that holds `path`; `.` for a bare name.
+fn parent_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Forces a file or a directory to disk.
+fn sync(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// Forces every file under `dir` to disk and lists it; an error comes with the name of its file.
+fn seal(
+    dir: &Path,
+    prefix: &str,
+    files: &mut BTreeMap<String, FileRef>,
+) -> Result<(), (String, io::Error)> {
+    let at_dir = |e| (prefix.trim_end_matches('/').to_string(), e);
+    for entry in fs::read_dir(dir).map_err(at_dir)? {
+        let entry = entry.map_err(at_dir)?;
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        let path = entry.path();
+        if path.is_dir() {
+            seal(&path, &format!("{name}/"), files)?;
+            sync(&path).map_err(|e| (name, e))?;
+            continue;
+        }
+        let file = checksum(&path).map_err(|e| (name.clone(), e))?;
+        files.insert(name, file);
+    }
+    Ok(())
+}
+
+fn checksum(path: &Path) -> io::Result<FileRef> {
+    let mut hasher = blake3::Hasher::new();
+    let mut file = File::open(path)?;
+    file.sync_all()?;
+    let bytes = io::copy(&mut file, &mut hasher)?;
+    Ok(FileRef {
+        bytes,
+        blake3: hasher.finalize().to_hex().to_string(),
+    })
+}

@@ -1,0 +1,93 @@
+//! `manifest.json`: what a run was made from, and checksums of what it left.
+
+use super::Host;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Version of this package.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Revision of the source, "-dirty" where it was changed since; "unknown" outside a checkout.
+pub const GIT: &str = env!("ETIME_GIT");
+
+/// Name of the manifest inside a run directory.
+pub(super) const MANIFEST: &str = "manifest.json";
+/// What tells a run's manifest from any other file of that name.
+const KIND: &str = "etime run";
+
+/// A model by name and content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelRef {
+    pub name: String,
+    /// Of the weights, hexadecimal.
+    pub blake3: String,
+}
+
+/// A file of the run by content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRef {
+    pub bytes: u64,
+    /// Hexadecimal.
+    pub blake3: String,
+}
+
+/// What only the caller knows about a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// Where the plant computed, as in `cpu`; `None` without an engine.
+    pub device: Option<String>,
+    pub model: Option<ModelRef>,
+    pub seeds: Vec<u64>,
+}
+
+/// Fields `started` and `wall_s`, and the checksum of `timing.parquet`, differ between equal runs; no other does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    pub kind: String,
+    pub etime: String,
+    pub git: String,
+    pub host: Host,
+    pub device: Option<String>,
+    pub model: Option<ModelRef>,
+    pub seeds: Vec<u64>,
+    /// blake3 of `scenario.ron`, hexadecimal.
+    pub scenario_blake3: String,
+    /// blake3 of scenario, options and version: equal for runs that must agree.
+    pub identity_blake3: String,
+    /// RFC 3339, UTC.
+    pub started: String,
+    pub wall_s: f64,
+    /// Every file but this one, by path inside the directory.
+    pub files: BTreeMap<String, FileRef>,
+}
+
+impl Manifest {
+    pub(super) fn new(about: About, started: String, wall_s: f64) -> Self {
+        Manifest {
+            kind: KIND.to_string(),
+            etime: VERSION.to_string(),
+            git: GIT.to_string(),
+            host: Host::here(),
+            device: about.device,
+            model: about.model,
+            seeds: about.seeds,
+            scenario_blake3: String::new(),
+            identity_blake3: String::new(),
+            started,
+            wall_s,
+            files: BTreeMap::new(),
+        }
+    }
+
+    /// Whether `dir` is a run of etime, of this version or another.
+    pub(super) fn marks(dir: &Path) -> bool {
+        #[derive(Deserialize)]
+        struct Kind {
+            kind: String,
+        }
+        std::fs::read(dir.join(MANIFEST))
+            .ok()
+            .and_then(|text| serde_json::from_slice::<Kind>(&text).ok())
+            .is_some_and(|found| found.kind == KIND)
+    }
+}
