@@ -1,1 +1,29 @@
+//! The real plant: a language model with a paged KV cache on the CPU.
 //!
+//! | module | holds |
+//! |---|---|
+//! | [`config`] | the shape of a model, from `config.json` or GGUF metadata |
+//! | [`model`] | weights and the forward pass |
+//! | [`kv`] | the block pool of keys and values |
+//! | [`step`] | what a pass is asked and what it returns |
+//!
+//! The engine computes; every decision (which sequence, which blocks, which temperature, which token) is made in
+//! `etime-control`.
+
+#![forbid(unsafe_code)]
+
+pub mod config;
+mod config_hf;
+mod device;
+mod error;
+pub mod kv;
+pub mod model;
+pub mod step;
+mod weights;
+
+pub use config::{ModelConfig, RopeScaling};
+pub use device::Device;
+pub use error::{ModelError, StepFault};
+pub use kv::KvPool;
+pub use model::Model;
+pub use step::{Mass, SeqStep, StepOutput, Wanted};
