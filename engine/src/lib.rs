@@ -6,6 +6,7 @@
 //! | [`model`] | weights and the forward pass |
 //! | [`kv`] | the block pool of keys and values |
 //! | [`step`] | what a pass is asked and what it returns |
+//! | [`plant`] | the engine as `etime-control` sees it |
 //!
 //! The engine computes; every decision (which sequence, which blocks, which temperature, which token) is made in
 //! `etime-control`.
@@ -18,6 +19,7 @@ mod device;
 mod error;
 pub mod kv;
 pub mod model;
+pub mod plant;
 pub mod step;
 mod weights;
 
@@ -26,4 +28,5 @@ pub use device::Device;
 pub use error::{ModelError, StepFault};
 pub use kv::KvPool;
 pub use model::Model;
+pub use plant::Engine;
 pub use step::{Mass, SeqStep, StepOutput, Wanted};
