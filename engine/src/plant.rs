@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use etime_control::draw::{Drawn, draw};
 use etime_control::plant::{
-    Batch, BlockMass, Cost, DrawAsk, LogitRows, Plant, PlantError, Row, StepReport, ThermalAsk, Work,
+    Batch, BlockMass, Cost, DrawAsk, LogitRows, Plant, PlantError, Row, StepReport, ThermalAsk,
+    Work,
 };
 use etime_control::sensor::{SensorError, Thermal, thermal};
 use rayon::prelude::*;
@@ -31,7 +32,12 @@ impl Engine {
     /// A pool of `n_blocks` blocks of `block_tok` tokens beside the model.
     pub fn new(model: Model, n_blocks: usize, block_tok: usize) -> Result<Self, ModelError> {
         let kv = KvPool::new(model.config(), n_blocks, block_tok)?;
-        Ok(Self { model, kv, last: StepOutput::default(), works: vec![] })
+        Ok(Self {
+            model,
+            kv,
+            last: StepOutput::default(),
+            works: vec![],
+        })
     }
 
     pub fn model(&self) -> &Model {
@@ -45,14 +51,20 @@ impl Engine {
     fn row(&self, row: Row) -> Result<&[f32], PlantError> {
         let vocab = self.model.config().vocab;
         match self.last.rows.get(row.0) {
-            Some(rows) if !rows.is_empty() => Ok(&self.last.logits[(rows.end - 1) * vocab..rows.end * vocab]),
+            Some(rows) if !rows.is_empty() => {
+                Ok(&self.last.logits[(rows.end - 1) * vocab..rows.end * vocab])
+            }
             _ => Err(PlantError::NoRow { row: row.0 }),
         }
     }
 
     fn sensor_error(&self, row: Row, source: SensorError) -> PlantError {
         let (request, position) = self.works[row.0];
-        PlantError::Sensor { request, position, source }
+        PlantError::Sensor {
+            request,
+            position,
+            source,
+        }
     }
 
     /// Answers asks in parallel, each from its own row; the first error in order of the asks wins.
@@ -75,12 +87,19 @@ impl Plant for Engine {
     /// `measured_s` is the wall time of the pass. A failed pass leaves no rows.
     fn forward(&mut self, batch: &Batch) -> Result<StepReport, PlantError> {
         let start = Instant::now();
-        self.works = batch.works.iter().map(|w| (w.request, w.end_tok())).collect();
+        self.works = batch
+            .works
+            .iter()
+            .map(|w| (w.request, w.end_tok()))
+            .collect();
         self.last = StepOutput::default();
         let steps: Vec<SeqStep> = batch.works.iter().map(seq_step).collect();
         let out = self.model.forward(&mut self.kv, &steps);
         self.last = out.map_err(|e| PlantError::Other(Box::new(e)))?;
-        let mass = |m: &crate::step::Mass| BlockMass { mean: m.mean, max: m.max };
+        let mass = |m: &crate::step::Mass| BlockMass {
+            mean: m.mean,
+            max: m.max,
+        };
         Ok(StepReport {
             cost: Cost {
                 tokens: self.last.tokens,
@@ -88,7 +107,12 @@ impl Plant for Engine {
                 flops: self.last.flops,
                 measured_s: Some(start.elapsed().as_secs_f64()),
             },
-            block_mass: self.last.mass.iter().map(|m| m.iter().map(mass).collect()).collect(),
+            block_mass: self
+                .last
+                .mass
+                .iter()
+                .map(|m| m.iter().map(mass).collect())
+                .collect(),
         })
     }
 
@@ -120,6 +144,10 @@ fn seq_step(work: &Work) -> SeqStep<'_> {
         start_tok: work.start_tok,
         blocks: &work.blocks,
         kept: None,
-        logits: if work.wants_logits { Wanted::Last } else { Wanted::None },
+        logits: if work.wants_logits {
+            Wanted::Last
+        } else {
+            Wanted::None
+        },
     }
 }

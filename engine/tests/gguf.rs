@@ -27,7 +27,9 @@ fn gguf_name(hf: &str) -> String {
         ("mlp.up_proj", "ffn_up"),
         ("mlp.down_proj", "ffn_down"),
     ];
-    replaced.iter().fold(hf.to_string(), |name, (from, to)| name.replace(from, to))
+    replaced
+        .iter()
+        .fold(hf.to_string(), |name, (from, to)| name.replace(from, to))
 }
 
 /// Rows of a projection in the order that llama.cpp's converter writes: [head][2][hd/2] → [head][hd/2][2].
@@ -38,7 +40,13 @@ fn interleave(values: &[f32], n_in: usize, hd: usize) -> Vec<f32> {
     order.flat_map(|(h, r)| row(h, r).to_vec()).collect()
 }
 
-fn write(file: &Path, shape: &Shape, tensors: &Tensors, dtype: GgmlDType, change: impl Fn(&mut Vec<(String, Value)>)) {
+fn write(
+    file: &Path,
+    shape: &Shape,
+    tensors: &Tensors,
+    dtype: GgmlDType,
+    change: impl Fn(&mut Vec<(String, Value)>),
+) {
     let number = |n: usize| Value::U32(n as u32);
     let mut metadata: Vec<(String, Value)> = vec![
         ("general.architecture".into(), Value::String("llama".into())),
@@ -46,10 +54,16 @@ fn write(file: &Path, shape: &Shape, tensors: &Tensors, dtype: GgmlDType, change
         ("llama.feed_forward_length".into(), number(shape.ffn)),
         ("llama.block_count".into(), number(shape.layers)),
         ("llama.attention.head_count".into(), number(shape.heads)),
-        ("llama.attention.head_count_kv".into(), number(shape.kv_heads)),
+        (
+            "llama.attention.head_count_kv".into(),
+            number(shape.kv_heads),
+        ),
         ("llama.rope.dimension_count".into(), number(shape.head_dim)),
         ("llama.context_length".into(), number(128)),
-        ("llama.attention.layer_norm_rms_epsilon".into(), Value::F32(1e-5)),
+        (
+            "llama.attention.layer_norm_rms_epsilon".into(),
+            Value::F32(1e-5),
+        ),
         ("llama.rope.freq_base".into(), Value::F32(10_000.0)),
         ("tokenizer.ggml.eos_token_id".into(), number(2)),
     ];
@@ -59,9 +73,17 @@ fn write(file: &Path, shape: &Shape, tensors: &Tensors, dtype: GgmlDType, change
         .iter()
         .map(|(name, (dims, values))| {
             let rotary = name.contains("q_proj.weight") || name.contains("k_proj.weight");
-            let values = if rotary { interleave(values, dims[1], shape.head_dim) } else { values.clone() };
+            let values = if rotary {
+                interleave(values, dims[1], shape.head_dim)
+            } else {
+                values.clone()
+            };
             let tensor = Tensor::from_vec(values, dims.as_slice(), &CandleDevice::Cpu).unwrap();
-            let dtype = if dims.len() == 2 { dtype } else { GgmlDType::F32 };
+            let dtype = if dims.len() == 2 {
+                dtype
+            } else {
+                GgmlDType::F32
+            };
             (gguf_name(name), QTensor::quantize(&tensor, dtype).unwrap())
         })
         .collect();
@@ -96,14 +118,22 @@ fn quantised_blocks_are_read_as_their_dequantised_values() {
     // Rounds the matrices as the file does; rows are permuted whole, so blocks of 32 along a row are the same.
     for (dims, values) in tensors.values_mut().filter(|(dims, _)| dims.len() == 2) {
         let tensor = Tensor::from_slice(values, dims.as_slice(), &CandleDevice::Cpu).unwrap();
-        let rounded = QTensor::quantize(&tensor, GgmlDType::Q8_0).unwrap().dequantize(&CandleDevice::Cpu).unwrap();
+        let rounded = QTensor::quantize(&tensor, GgmlDType::Q8_0)
+            .unwrap()
+            .dequantize(&CandleDevice::Cpu)
+            .unwrap();
         *values = rounded.flatten_all().unwrap().to_vec1().unwrap();
     }
     let json = shape.config_json().to_string();
     let bytes = common::safetensors_bytes(&tensors);
     let mut twin = Model::from_bytes("twin", json.as_bytes(), &bytes, Device::Cpu).unwrap();
     let tokens = text(20, 97, 2);
-    let seen = engine_logits(&mut Model::load(&file, Device::Cpu).unwrap(), &tokens, 20, 16);
+    let seen = engine_logits(
+        &mut Model::load(&file, Device::Cpu).unwrap(),
+        &tokens,
+        20,
+        16,
+    );
     assert_eq!(seen, engine_logits(&mut twin, &tokens, 20, 16));
 }
 
@@ -113,12 +143,18 @@ fn stored_rope_divisors_and_linear_scaling_are_applied() {
     let file = folder.path().join("model.gguf");
     let shape = Shape::llama(4, 2, 16, true);
     let linear = |m: &mut Vec<(String, Value)>| {
-        m.push(("llama.rope.scaling.type".into(), Value::String("linear".into())));
+        m.push((
+            "llama.rope.scaling.type".into(),
+            Value::String("linear".into()),
+        ));
         m.push(("llama.rope.scaling.factor".into(), Value::F32(4.0)));
     };
     write(&file, &shape, &shape.tensors(1), GgmlDType::F32, linear);
     let mut model = Model::load(&file, Device::Cpu).unwrap();
-    assert_eq!(model.config().rope_scaling, RopeScaling::Linear { factor: 4.0 });
+    assert_eq!(
+        model.config().rope_scaling,
+        RopeScaling::Linear { factor: 4.0 }
+    );
     let tokens = text(20, 97, 2);
     let scaled = engine_logits(&mut model, &tokens, 20, 16);
     assert_ne!(scaled, engine_logits(&mut shape.model(1), &tokens, 20, 16));
@@ -135,27 +171,37 @@ fn a_gguf_file_that_cannot_be_served_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("model.gguf");
     let shape = Shape::llama(4, 2, 16, true);
-    let error = |change: fn(&mut Vec<(String, Value)>), damage: fn(&mut Tensors), cut: fn(&mut Vec<u8>)| {
-        let mut tensors = shape.tensors(1);
-        damage(&mut tensors);
-        write(&file, &shape, &tensors, GgmlDType::F32, change);
-        let mut bytes = std::fs::read(&file).unwrap();
-        cut(&mut bytes);
-        std::fs::write(&file, bytes).unwrap();
-        Model::load(&file, Device::Cpu).unwrap_err().to_string()
-    };
+    let error =
+        |change: fn(&mut Vec<(String, Value)>), damage: fn(&mut Tensors), cut: fn(&mut Vec<u8>)| {
+            let mut tensors = shape.tensors(1);
+            damage(&mut tensors);
+            write(&file, &shape, &tensors, GgmlDType::F32, change);
+            let mut bytes = std::fs::read(&file).unwrap();
+            cut(&mut bytes);
+            std::fs::write(&file, bytes).unwrap();
+            Model::load(&file, Device::Cpu).unwrap_err().to_string()
+        };
     let e = error(|m| m[0].1 = Value::String("falcon".into()), |_| (), |_| ());
-    assert!(e.contains("\"falcon\" is not supported; supported: llama"), "{e}");
+    assert!(
+        e.contains("\"falcon\" is not supported; supported: llama"),
+        "{e}"
+    );
     let e = error(|m| m[1].1 = Value::String("wide".into()), |_| (), |_| ());
     assert!(e.contains("llama.embedding_length"), "{e}");
     let e = error(|m| drop(m.remove(7)), |_| (), |_| ());
     assert!(e.contains("llama.context_length is missing"), "{e}");
     let e = error(|m| m[2].1 = Value::U32(81), |_| (), |_| ());
-    assert!(e.contains("blk.0.ffn_gate.weight has shape [80, 64], wanted [81, 64]"), "{e}");
+    assert!(
+        e.contains("blk.0.ffn_gate.weight has shape [80, 64], wanted [81, 64]"),
+        "{e}"
+    );
     let e = error(|_| (), |t| drop(t.remove("model.norm.weight")), |_| ());
     assert!(e.contains("output_norm.weight is missing"), "{e}");
     let e = error(|_| (), |_| (), |b| b.truncate(b.len() - 64));
-    assert!(e.contains("cannot be read") && e.contains("remaining in file"), "{e}");
+    assert!(
+        e.contains("cannot be read") && e.contains("remaining in file"),
+        "{e}"
+    );
     let e = error(|_| (), |_| (), |b| b.truncate(200));
     assert!(e.contains("not a readable GGUF file"), "{e}");
     let e = error(|_| (), |_| (), |b| b[0] = b'X');
