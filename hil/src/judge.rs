@@ -181,20 +181,12 @@ fn decide(c: &Comparison, m: Option<&Measured>, failed: bool) -> (Verdict, Strin
 }
 
 fn undetermined(c: &Comparison) -> (Verdict, String) {
-    match (c.predicted, c.measured) {
-        (None, None) => (
-            Verdict::Pass,
-            "neither prediction nor measurement determines it: they agree on that".to_owned(),
-        ),
-        (None, Some(_)) => (
-            Verdict::Inconclusive,
-            "measured, but the prediction does not determine it".to_owned(),
-        ),
-        (Some(_), None) => (
-            Verdict::Inconclusive,
-            "predicted, but the measurement does not determine it".to_owned(),
-        ),
-        }
+    let why = match (c.predicted, c.measured) {
+        (None, None) => "neither the prediction nor the measurement determines it",
+        (None, Some(_)) => "measured, but the prediction does not determine it",
+        (Some(_), _) => "predicted, but the measurement does not determine it",
+    };
+    (Verdict::Inconclusive, why.to_owned())
 }
 
 #[cfg(test)]
