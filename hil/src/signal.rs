@@ -1,6 +1,6 @@
 //! Statistics of an ensemble that a prediction is judged by, and their uncertainty.
 
-use etime_control::law::Measure;
+use etime_control::law::{Measure, TemperatureLaw};
 use etime_control::trajectory::{Bound, Trajectory};
 use serde::Serialize;
 
@@ -91,6 +91,14 @@ impl Signal {
         Signal::Gain,
         Signal::Lag,
     ];
+
+    /// Whether the signal says anything about `law`: only a law that integrates has a gain, a lag and a settling.
+    pub fn applies_to(self, law: &TemperatureLaw) -> bool {
+        match self {
+            Signal::Gain | Signal::Lag | Signal::Settling => law.gain_per_nat(1.0).is_some(),
+            _ => true,
+        }
+    }
 
     pub fn label(self) -> &'static str {
         match self {
