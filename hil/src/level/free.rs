@@ -35,7 +35,7 @@ pub struct FreeSetup<'a> {
 }
 
 impl FreeSetup<'_> {
-    fn job<'a>(&self, control: &'a Control, seed: u64, requests: &'a [Request]) -> Job<'a> {
+    pub(crate) fn job<'a>(&self, control: &'a Control, seed: u64, requests: &'a [Request]) -> Job<'a> {
         Job {
             control,
             limits: self.limits,
