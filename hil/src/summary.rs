@@ -1,0 +1,245 @@
+//! What an experiment found, as JSON for machines and as a table for people.
+
+use crate::experiment::{Outcome, Reachability};
+use crate::judge::{Judged, Verdict};
+use crate::level::columns::ColumnVerdict;
+use crate::level::exact::Exact;
+use crate::level::free::Free;
+use crate::scenario::Level;
+use crate::signal::Signal;
+use etime_control::law::Fault;
+use etime_control::trajectory::{Bound, Trajectory};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// `summary.json` of an experiment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    pub scenario: String,
+    pub law: &'static str,
+    pub target_nats: Option<f64>,
+    pub fault: Option<Fault>,
+    pub verdict: Option<Verdict>,
+    pub replay: Option<ExactSummary>,
+    pub forced: Option<ExactSummary>,
+    pub free: Option<FreeSummary>,
+    pub reachability: Option<Reachability>,
+    /// Statistics of the measured closed loop.
+    pub measured: Option<LoopSummary>,
+    pub warnings: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ExactSummary {
+    pub verdict: Verdict,
+    pub columns: Vec<ColumnVerdict>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct FreeSummary {
+    pub verdict: Verdict,
+    pub signals: Vec<Judged>,
+    pub undetermined: Vec<Signal>,
+    /// Predicted and measured mean H: an integral law nulls its error by algebra, so it judges nothing.
+    pub mean_h_predicted_nats: Option<f64>,
+    pub mean_h_measured_nats: Option<f64>,
+}
+
+/// Statistics of a closed loop over all its rows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoopSummary {
+    pub rows: usize,
+    pub mean_t: f64,
+    pub mean_h_nats: f64,
+    pub sd_h_nats: f64,
+    pub at_t_min_share: f64,
+    pub at_t_max_share: f64,
+    pub mean_loop_gain: f64,
+    pub max_loop_gain: f64,
+    /// Mean over requests of τ at the end of the text, tempered and at T = 1.
+    pub tau_nats: f64,
+    pub tau_raw_nats: f64,
+}
+
+impl LoopSummary {
+    /// `None` for a run without rows.
+    pub fn of(runs: &[&Trajectory]) -> Option<Self> {
+        let samples: Vec<_> = runs.iter().flat_map(|run| &run.samples).collect();
+        let n = samples.len() as f64;
+        let mean = |read: &dyn Fn(usize) -> f64| (0..samples.len()).map(read).sum::<f64>() / n;
+        let mean_h_nats = mean(&|i| samples[i].h_nats);
+        let square = mean(&|i| (samples[i].h_nats - mean_h_nats).powi(2));
+        let share = |bound| mean(&|i| f64::from(u8::from(samples[i].bound == bound)));
+        let ends: Vec<_> = runs
+            .iter()
+            .flat_map(|run| run.requests().into_iter().map(move |id| (run, id)))
+            .filter_map(|(run, id)| run.of_request(id).last())
+            .collect();
+        let requests = ends.len() as f64;
+        (!samples.is_empty()).then(|| LoopSummary {
+            rows: samples.len(),
+            mean_t: mean(&|i| samples[i].u.exp()),
+            mean_h_nats,
+            sd_h_nats: square.sqrt(),
+            at_t_min_share: share(Bound::AtMin),
+            at_t_max_share: share(Bound::AtMax),
+            mean_loop_gain: mean(&|i| samples[i].loop_gain),
+            max_loop_gain: samples.iter().map(|s| s.loop_gain).fold(f64::MIN, f64::max),
+            tau_nats: ends.iter().map(|s| s.tau_nats).sum::<f64>() / requests,
+            tau_raw_nats: ends.iter().map(|s| s.tau_raw_nats).sum::<f64>() / requests,
+        })
+    }
+}
+
+/// Share of unreachable rows from which on a reader should know that the loop saturates.
+const SATURATES_SHARE: f64 = 0.5;
+
+/// Warnings that an outcome calls for.
+pub fn warnings(outcome: &Outcome, target_nats: Option<f64>) -> Vec<String> {
+    let (Some(reach), Some(target)) = (outcome.reachability, target_nats) else {
+        return Vec::new();
+    };
+    if 1.0 - reach.reachable_share < SATURATES_SHARE {
+        return Vec::new();
+    }
+    vec![format!(
+        "saturates: H* = {target} nats is out of reach on {:.0} % of {} observed rows ({:.0} % too uncertain at T_min, {:.0} % too certain at T_max)",
+        100.0 * (1.0 - reach.reachable_share),
+        reach.rows,
+        100.0 * reach.too_uncertain_share,
+        100.0 * reach.too_certain_share,
+    )]
+}
+
+impl ExactSummary {
+    pub fn of(exact: &Exact) -> Self {
+        ExactSummary {
+            verdict: exact.verdict(),
+            columns: exact.columns.clone(),
+        }
+    }
+}
+
+impl FreeSummary {
+    pub fn of(free: &Free) -> Self {
+        let [predicted, measured] = free.mean_h.map(|estimate| estimate.map(|e| e.value));
+        FreeSummary {
+            verdict: free.verdict(),
+            signals: free.signals.clone(),
+            undetermined: free.undetermined.clone(),
+            mean_h_predicted_nats: predicted,
+            mean_h_measured_nats: measured,
+        }
+    }
+}
+
+impl Summary {
+    /// The verdicts as text, most important first.
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        // Writing to a String cannot fail.
+        let _ = self.write_text(&mut out);
+        out
+    }
+
+    fn write_text(&self, out: &mut String) -> std::fmt::Result {
+        let target = self.target_nats.map_or(String::new(), |h| format!(", H* = {h} nats"));
+        writeln!(out, "{}: {}{target}", self.scenario, self.law)?;
+        if let Some(fault) = self.fault {
+            writeln!(out, "negative control: {fault:?} in the prediction alone; it has to FAIL")?;
+        }
+        for (level, exact) in [(Level::Replay, &self.replay), (Level::Forced, &self.forced)] {
+            if let Some(exact) = exact {
+                write_exact(out, level, exact)?;
+            }
+        }
+        if let Some(free) = &self.free {
+            write_free(out, free)?;
+        }
+        if let Some(m) = &self.measured {
+            writeln!(
+                out,
+                "\nmeasured loop: mean T {:.3}, H {:.3} ± {:.3} nats, on T_min {:.1} %, on T_max {:.1} %, loop gain mean {:.3} max {:.3}",
+                m.mean_t,
+                m.mean_h_nats,
+                m.sd_h_nats,
+                100.0 * m.at_t_min_share,
+                100.0 * m.at_t_max_share,
+                m.mean_loop_gain,
+                m.max_loop_gain,
+            )?;
+        }
+        if let Some(reach) = self.reachability {
+            writeln!(
+                out,
+                "H* is within reach on {:.1} % of {} recorded rows",
+                100.0 * reach.reachable_share,
+                reach.rows
+            )?;
+        }
+        for warning in &self.warnings {
+            writeln!(out, "warning: {warning}")?;
+        }
+        if let Some(verdict) = self.verdict {
+            writeln!(out, "\n{verdict}")?;
+        }
+        Ok(())
+    }
+}
+
+fn write_exact(out: &mut String, level: Level, exact: &ExactSummary) -> std::fmt::Result {
+    let rows = exact.columns.first().map_or(0, |c| c.rows);
+    let columns = exact.columns.len();
+    writeln!(out, "\n{:<7} {}", level.name(), exact.verdict)?;
+    let failed: Vec<_> = exact.columns.iter().filter(|c| c.verdict != Verdict::Pass).collect();
+    if failed.is_empty() {
+        return writeln!(out, "  {columns} columns × {rows} rows equal in every bit");
+    }
+    for c in failed {
+        write!(out, "  {:<20} differs in {} of {} rows", c.column, c.rows_that_differ, c.rows)?;
+        if let Some(first) = &c.first {
+            write!(
+                out,
+                ", first in request {} token {}: predicted {:.6}, measured {:.6}; max |E| {:.3e}",
+                first.request, first.index_tok, first.predicted, first.measured, c.max_error
+            )?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn write_free(out: &mut String, free: &FreeSummary) -> std::fmt::Result {
+    writeln!(out, "\n{:<7} {}", Level::Free.name(), free.verdict)?;
+    writeln!(
+        out,
+        "  {:<28} {:>10} {:>10} {:>10} {:>9} {:>9}",
+        "signal", "predicted", "measured", "E", "± 2 u_val", "tolerance"
+    )?;
+    let cell = |x: Option<f64>| x.map_or("–".to_owned(), |x| format!("{x:.4}"));
+    for s in &free.signals {
+        writeln!(
+            out,
+            "  {:<28} {:>10} {:>10} {:>10} {:>9} {:>9.4}  {:<12}  {}",
+            s.label,
+            cell(s.predicted),
+            cell(s.measured),
+            cell(s.error),
+            cell(s.u_val.map(|u| 2.0 * u)),
+            s.tolerance,
+            s.verdict,
+            s.why
+        )?;
+    }
+    writeln!(
+        out,
+        "  {:<28} {:>10} {:>10}   checks code, judges nothing",
+        Signal::MeanH.label(),
+        cell(free.mean_h_predicted_nats),
+        cell(free.mean_h_measured_nats)
+    )?;
+    for signal in &free.undetermined {
+        writeln!(out, "  {:<28} not determined by either side", signal.label())?;
+    }
+    Ok(())
+}
