@@ -122,3 +122,23 @@ pub trait LogitRows: Plant {
     /// The F32 logits of `row`, one per symbol of the vocabulary.
     fn logits(&self, row: Row) -> Result<&[f32], PlantError>;
 }
+
+impl<P: Plant + ?Sized> Plant for &mut P {
+    fn forward(&mut self, batch: &Batch) -> Result<StepReport, PlantError> {
+        (**self).forward(batch)
+    }
+
+    fn thermal(&mut self, asks: &[ThermalAsk], out: &mut [Thermal]) -> Result<(), PlantError> {
+        (**self).thermal(asks, out)
+    }
+
+    fn draw(&mut self, asks: &[DrawAsk]) -> Result<Vec<Drawn>, PlantError> {
+        (**self).draw(asks)
+    }
+}
+
+impl<P: LogitRows + ?Sized> LogitRows for &mut P {
+    fn logits(&self, row: Row) -> Result<&[f32], PlantError> {
+        (**self).logits(row)
+    }
+}

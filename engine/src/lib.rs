@@ -20,6 +20,7 @@ mod error;
 pub mod kv;
 pub mod model;
 pub mod plant;
+pub mod settings;
 pub mod step;
 mod weights;
 

@@ -47,9 +47,10 @@ impl SequencePath {
         self.u.windows(2).map(|w| w[1] - w[0])
     }
 
-    /// Whether the update after token `t` ran free of the clip.
+    /// Whether the update after token `t` ran free of the clip. What follows the last draw is not seen, so an update
+    /// that starts on a bound there counts as clipped.
     fn is_free(&self, t: usize) -> bool {
-        self.at_bound.get(t + 1).is_none_or(|&bound| !bound)
+        !self.at_bound.get(t + 1).unwrap_or(&self.at_bound[t])
     }
 }
 
