@@ -2,9 +2,10 @@
 
 use crate::judge::Verdict;
 use crate::level::exact::{self, Exact};
-use crate::level::free::{self, Free, FreeSetup, PredictError, Prediction, RunRequests};
+use crate::level::free::{self, Free, FreeSetup, PredictError, Prediction};
 use crate::scenario::Level;
 use crate::tolerance::Tolerance;
+use crate::workload::RunRequests;
 use etime_control::config::{Control, Limits};
 use etime_control::driver::{Clock, Job, Progress, RunError};
 use etime_control::law::{Band, Fault, FaultError};

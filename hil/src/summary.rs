@@ -1,6 +1,6 @@
 //! What an experiment found, as JSON for machines and as a table for people.
 
-use crate::experiment::{Outcome, Reachability};
+use crate::experiment::{Experiment, Outcome, Reachability};
 use crate::judge::{Judged, Verdict};
 use crate::level::columns::ColumnVerdict;
 use crate::level::exact::Exact;
@@ -94,21 +94,46 @@ impl LoopSummary {
 /// Share of unreachable rows from which on a reader should know that the loop saturates.
 const SATURATES_SHARE: f64 = 0.5;
 
+/// Share of draws outside the recorded temperatures from which on a prediction is an extrapolation.
+const EXTRAPOLATES_SHARE: f64 = 0.1;
+
 /// Warnings that an outcome calls for.
-pub fn warnings(outcome: &Outcome, target_nats: Option<f64>) -> Vec<String> {
-    let (Some(reach), Some(target)) = (outcome.reachability, target_nats) else {
-        return Vec::new();
-    };
-    if 1.0 - reach.reachable_share < SATURATES_SHARE {
-        return Vec::new();
-    }
-    vec![format!(
-        "saturates: H* = {target} nats is out of reach on {:.0} % of {} observed rows ({:.0} % too uncertain at T_min, {:.0} % too certain at T_max)",
-        100.0 * (1.0 - reach.reachable_share),
-        reach.rows,
-        100.0 * reach.too_uncertain_share,
-        100.0 * reach.too_certain_share,
-    )]
+pub fn warnings(outcome: &Outcome, experiment: &Experiment) -> Vec<String> {
+    let target_nats = experiment.control.temperature.target_nats();
+    let saturates = outcome.reachability.zip(target_nats);
+    let saturates = saturates.and_then(|(reach, target)| saturation_warning(&reach, target));
+    let extrapolates = outcome.free.as_ref();
+    let extrapolates =
+        extrapolates.and_then(|free| extrapolation_warning(&free.measured, &experiment.temperatures));
+    saturates.into_iter().chain(extrapolates).collect()
+}
+
+fn saturation_warning(reach: &Reachability, target_nats: f64) -> Option<String> {
+    let out_of_reach = 1.0 - reach.reachable_share;
+    (out_of_reach >= SATURATES_SHARE).then(|| {
+        format!(
+            "saturates: H* = {target_nats} nats is out of reach on {:.0} % of {} observed rows ({:.0} % too uncertain at T_min, {:.0} % too certain at T_max)",
+            100.0 * out_of_reach,
+            reach.rows,
+            100.0 * reach.too_uncertain_share,
+            100.0 * reach.too_certain_share,
+        )
+    })
+}
+
+/// A plant made of recordings knows the texts of the temperatures that it was recorded at, and no others.
+fn extrapolation_warning(measured: &[Trajectory], temperatures: &[f64]) -> Option<String> {
+    let lo = temperatures.iter().copied().fold(f64::INFINITY, f64::min);
+    let hi = temperatures.iter().copied().fold(0.0, f64::max);
+    let draws: Vec<f64> = measured.iter().flat_map(|run| &run.samples).map(|s| s.u.exp()).collect();
+    let outside = draws.iter().filter(|&&t| t < lo || t > hi).count();
+    let share = outside as f64 / draws.len().max(1) as f64;
+    (share > EXTRAPOLATES_SHARE).then(|| {
+        format!(
+            "extrapolates: {:.0} % of the measured draws lie outside the recorded temperatures {lo} to {hi}: add to hil.record.temperatures",
+            100.0 * share
+        )
+    })
 }
 
 impl ExactSummary {

@@ -8,6 +8,7 @@ use crate::judge::{Comparison, Judged, Verdict, judge};
 use crate::seed::derive;
 use crate::signal::{Estimate, SequencePath, Signal, estimate};
 use crate::tolerance::Tolerance;
+use crate::workload::RunRequests;
 use etime_control::config::{Control, Limits};
 use etime_control::driver::{self, Clock, Job, Progress, RunError};
 use etime_control::law::TemperatureLaw;
@@ -15,14 +16,6 @@ use etime_control::plant::LogitRows;
 use etime_control::serve::Request;
 use etime_control::trajectory::Trajectory;
 use etime_sim::{Bank, BankSpec, Identified, Recording, SimError, ensemble};
-
-/// Requests of one run, and the prompt that each continues.
-#[derive(Clone, Debug, Default)]
-pub struct RunRequests {
-    pub requests: Vec<Request>,
-    /// One prompt number per request.
-    pub prompts: Vec<u64>,
-}
 
 /// What both ensembles share.
 #[derive(Clone, Copy, Debug)]
