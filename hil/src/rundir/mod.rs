@@ -8,6 +8,7 @@
 //! | `steps.parquet` | one row per step |
 //! | `requests.parquet` | one row per request: where its log-temperature ended |
 //! | `timing.parquet` | measured seconds per step; the only table that differs between equal runs |
+//! | `recording.safetensors` | the logit rows of a recorded run, if one was kept |
 //! | `summary.json` | results |
 //! | `figures/` | pictures |
 //!
@@ -19,6 +20,7 @@ mod error;
 mod host;
 mod manifest;
 mod place;
+mod recording;
 mod table;
 mod temp;
 mod time;
@@ -32,4 +34,5 @@ pub use error::{BoxError, RunDirError};
 pub use host::Host;
 pub use manifest::{About, FileRef, GIT, Manifest, ModelRef, VERSION};
 pub use place::Place;
+pub use recording::{read_recording, write_recording};
 pub use table::{Table, Values};
