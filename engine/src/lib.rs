@@ -7,6 +7,7 @@
 //! | [`kv`] | the block pool of keys and values |
 //! | [`step`] | what a pass is asked and what it returns |
 //! | [`plant`] | the engine as `etime-control` sees it |
+//! | [`store`] | where models live, and how one is fetched |
 //!
 //! The engine computes; every decision (which sequence, which blocks, which temperature, which token) is made in
 //! `etime-control`.
@@ -21,6 +22,7 @@ pub mod kv;
 pub mod model;
 pub mod plant;
 pub mod step;
+pub mod store;
 mod weights;
 
 pub use config::{ModelConfig, RopeScaling};
