@@ -7,6 +7,8 @@
 //! | [`kv`] | the block pool of keys and values |
 //! | [`step`] | what a pass is asked and what it returns |
 //! | [`plant`] | the engine as `etime-control` sees it |
+//! | [`store`] | where models live, and how one is fetched |
+//! | [`tokenizer`] | text to token ids and back |
 //!
 //! The engine computes; every decision (which sequence, which blocks, which temperature, which token) is made in
 //! `etime-control`.
@@ -22,6 +24,8 @@ pub mod model;
 pub mod plant;
 pub mod settings;
 pub mod step;
+pub mod store;
+pub mod tokenizer;
 mod weights;
 
 pub use config::{ModelConfig, RopeScaling};
