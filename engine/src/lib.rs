@@ -20,6 +20,7 @@ mod config_hf;
 mod device;
 mod error;
 pub mod kv;
+pub mod load;
 pub mod model;
 pub mod plant;
 pub mod settings;

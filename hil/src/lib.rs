@@ -1,5 +1,16 @@
 //! Experiments: the whole scenario, the run directory, prediction against measurement, verdicts, figures.
 #![forbid(unsafe_code)]
 
+pub mod experiment;
 pub mod figures;
+pub mod judge;
+pub mod level;
+pub mod pictures;
 pub mod rundir;
+pub mod scenario;
+pub mod seed;
+pub mod signal;
+pub mod summary;
+pub mod tolerance;
+pub mod validate;
+pub mod workload;
