@@ -12,9 +12,19 @@ use std::path::Path;
 #[error("a figure cannot be drawn: {0}")]
 pub struct PictureError(#[from] FigureError);
 
+/// Figures on the sheet that shows a run at a glance.
+const AT_A_GLANCE: usize = 4;
+
 /// Writes `figure` as `stem`.svg and `stem`.png.
 pub fn write(figure: &Figure, stem: &Path) -> Result<(), PictureError> {
     Ok(figures::write(figure, stem)?)
+}
+
+/// Writes the first figures on one sheet.
+pub fn write_panel(figures: &[(&'static str, Figure)], stem: &Path) -> Result<(), PictureError> {
+    let first = figures.iter().take(AT_A_GLANCE);
+    let first: Vec<Figure> = first.map(|(_, figure)| figure.clone()).collect();
+    Ok(figures::panel(&first, stem)?)
 }
 
 /// Both sides of the comparison that is drawn: the free ensembles, else the replayed run, else the forced one.

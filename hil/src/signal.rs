@@ -70,7 +70,7 @@ pub enum Signal {
     AcfH,
     /// Mean surprisal −ln p of the drawn tokens at their temperature, nats.
     Surprisal,
-    /// Tokens until the ensemble mean of u has closed three quarters of its way and stays there.
+    /// Time constant of the ensemble mean of u on its way from T_start, tokens.
     Settling,
     /// Slope of Δu on H over unclipped steps, 1/nat: −η for the corrected law. Sign, gain and unit in one figure.
     Gain,
@@ -217,12 +217,11 @@ fn lag(paths: &[&SequencePath]) -> Option<f64> {
     best.map(|(_, k)| k as f64)
 }
 
-/// Share of the way from u_0 to its final level that counts as settled.
-const SETTLED_SHARE: f64 = 0.75;
 /// Smallest way, in u, whose settling can be told from noise.
-const MIN_WAY_U: f64 = 0.1;
+const MIN_WAY_U: f64 = 0.3;
 
-/// Settling of the ensemble mean of u; its final level is the mean over the last half.
+/// Settling of the ensemble mean of u from its start to its mean over the last half: the area between path and final
+/// level over the first half, divided by the way. For u_t = u_∞ + (u_0 − u_∞) e^(−t/k) it is k to within a token.
 fn settling(paths: &[&SequencePath]) -> Option<f64> {
     let len = paths.iter().map(|p| p.h_nats.len()).min()?;
     if len < 8 {
@@ -231,14 +230,11 @@ fn settling(paths: &[&SequencePath]) -> Option<f64> {
     let path: Vec<f64> = (0..len)
         .map(|t| paths.iter().map(|p| p.u[t]).sum::<f64>() / paths.len() as f64)
         .collect();
-    let level = mean(path[len / 2..].iter().copied())?;
-    let way = level - path[0];
-    if way.abs() < MIN_WAY_U {
-        return None;
-    }
-    let band = (1.0 - SETTLED_SHARE) * way.abs();
-    let last_outside = path.iter().rposition(|u| (u - level).abs() > band)?;
-    Some((last_outside + 1) as f64)
+    let (early, late) = path.split_at(len / 2);
+    let level = mean(late.iter().copied())?;
+    let way = path[0] - level;
+    let area: f64 = early.iter().map(|u| u - level).sum();
+    (way.abs() >= MIN_WAY_U).then(|| area / way)
 }
 
 /// A value with its standard uncertainty.
@@ -285,4 +281,90 @@ pub fn estimate(signal: Signal, paths: &[SequencePath], seed: u64) -> Option<Est
         value,
         u: sd(&draws)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The corrected law with gain `eta` on entropies that answer u at once, H = 2 + u + noise, started at `u_0`.
+    fn path(cluster: u64, eta: f64, u_0: f64) -> SequencePath {
+        let noise = |t: u64| {
+            let key = etime_control::draw::DrawKey {
+                seed: 5,
+                request: cluster,
+                token: t,
+            };
+            etime_control::draw::uniform(key) - 0.5
+        };
+        let (mut u, mut h_nats) = (vec![u_0], Vec::new());
+        for t in 0..200 {
+            let h = 2.0 + u[t] + noise(t as u64);
+            h_nats.push(h);
+            u.push(u[t] - eta * (h - 2.0));
+        }
+        SequencePath {
+            cluster,
+            u,
+            surprisal_nats: h_nats.clone(),
+            at_bound: vec![false; 200],
+            h_nats,
+        }
+    }
+
+    fn ensemble(eta: f64, u_0: f64) -> Vec<SequencePath> {
+        (0..32).map(|cluster| path(cluster, eta, u_0)).collect()
+    }
+
+    fn value(signal: Signal, paths: &[SequencePath]) -> Option<f64> {
+        signal.value(&paths.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_gain_is_minus_eta_and_the_lag_zero_for_the_law_itself() {
+        let paths = ensemble(0.1, 1.0);
+        assert!((value(Signal::Gain, &paths).unwrap() + 0.1).abs() < 1e-12);
+        assert_eq!(value(Signal::Lag, &paths), Some(0.0));
+    }
+
+    #[test]
+    fn a_token_of_delay_moves_the_lag_to_one() {
+        let mut paths = ensemble(0.1, 1.0);
+        for path in &mut paths {
+            path.u.insert(0, 1.0);
+            path.u.pop();
+        }
+        assert_eq!(value(Signal::Lag, &paths), Some(1.0));
+    }
+
+    #[test]
+    fn settling_is_the_time_constant_and_a_short_way_has_none() {
+        // u' − u_∞ = (1 − η)(u − u_∞): the geometric sum is 1/η.
+        let settling = value(Signal::Settling, &ensemble(0.1, 1.0)).unwrap();
+        assert!((settling - 10.0).abs() < 1.5, "{settling}");
+        assert_eq!(value(Signal::Settling, &ensemble(0.1, 0.1)), None);
+    }
+
+    #[test]
+    fn clipped_steps_do_not_enter_the_gain() {
+        let mut paths = ensemble(0.1, 1.0);
+        for path in &mut paths {
+            path.u[101] = 5.0;
+            path.at_bound[101] = true;
+            path.u[102] = 5.0;
+            path.at_bound[102] = true;
+            path.u[103] = 5.0 - 0.1 * (path.h_nats[102] - 2.0);
+            path.h_nats[103] = 2.0 + (path.u[103] - path.u[104]) / 0.1;
+        }
+        assert!((value(Signal::Gain, &paths).unwrap() + 0.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_bootstrap_error_of_a_mean_is_its_standard_error_over_clusters() {
+        let paths = ensemble(0.1, 0.0);
+        let estimate = estimate(Signal::MeanH, &paths, 3).unwrap();
+        let means: Vec<f64> = paths.iter().map(|p| mean(p.h_nats.iter().copied()).unwrap()).collect();
+        let expected = sd(&means).unwrap() / (means.len() as f64).sqrt();
+        assert!((estimate.u / expected - 1.0).abs() < 0.2, "{} {expected}", estimate.u);
+    }
 }

@@ -202,9 +202,12 @@ fn write(
     if let (true, Some(recording)) = (options.keep_recording, &outcome.recording) {
         dir.write("recording.safetensors", |out| write_recording(out, recording))?;
     }
-    for (name, figure) in pictures::of(experiment, outcome) {
-        let stem = dir.stage(&format!("figures/{name}"))?;
-        pictures::write(&figure, &stem)?;
+    let figures = pictures::of(experiment, outcome);
+    for (name, figure) in &figures {
+        pictures::write(figure, &dir.stage(&format!("figures/{name}"))?)?;
+    }
+    if !figures.is_empty() {
+        pictures::write_panel(&figures, &dir.stage("figures/panel")?)?;
     }
     Ok(())
 }

@@ -157,7 +157,13 @@ fn only_some_of_many_measured_sequences_are_drawn_and_the_legend_says_how_many()
 fn the_panel_is_one_sheet_with_all_four_figures() {
     let dir = tempfile::tempdir().unwrap();
     let stem = dir.path().join("panel");
-    figure_panel(&temperature(), &entropy(), &gain(), &clock(), &stem).unwrap();
+    let figures = [
+        Figure::Temperature(temperature()),
+        Figure::Entropy(entropy()),
+        Figure::LoopGain(gain()),
+        Figure::Clock(clock()),
+    ];
+    panel(&figures, &stem).unwrap();
     let text = fs::read_to_string(dir.path().join("panel.svg")).unwrap();
     for part in ["Temperature", "Entropy", "Loop gain", "Clock"] {
         assert!(text.contains(part), "{part}");

@@ -4,7 +4,7 @@ use super::canvas::{Canvas, Rect, TextScale, register_font};
 use super::error::FigureError;
 use super::palette::PAPER;
 use super::raster::Raster;
-use super::{Clock, Entropy, Figure, LoopGain, Temperature};
+use super::Figure;
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::drawing::IntoDrawingArea;
 use std::path::Path;
@@ -57,21 +57,9 @@ pub fn write(figure: &Figure, stem: &Path) -> Result<(), FigureError> {
     write_sheet(&single(figure), stem)
 }
 
-/// Writes temperature, entropy, loop gain and clock on one sheet, as [`write`] does.
-pub fn figure_panel(
-    temperature: &Temperature,
-    entropy: &Entropy,
-    gain: &LoopGain,
-    clock: &Clock,
-    stem: &Path,
-) -> Result<(), FigureError> {
+/// Writes several figures on one sheet of two columns, as [`write`] does.
+pub fn panel(figures: &[Figure], stem: &Path) -> Result<(), FigureError> {
     const CELL: (f64, f64) = (720.0, 440.0);
-    let figures = [
-        Figure::Temperature(temperature.clone()),
-        Figure::Entropy(entropy.clone()),
-        Figure::LoopGain(gain.clone()),
-        Figure::Clock(clock.clone()),
-    ];
     let cell = |i: usize| {
         let (column, row) = ((i % 2) as f64, (i / 2) as f64);
         Rect {
@@ -88,7 +76,7 @@ pub fn figure_panel(
             .map(|(i, f)| (f, cell(i)))
             .collect(),
         width: (2.0 * CELL.0) as u32,
-        height: (2.0 * CELL.1) as u32,
+        height: (figures.len().div_ceil(2) as f64 * CELL.1) as u32,
     };
     write_sheet(&sheet, stem)
 }
