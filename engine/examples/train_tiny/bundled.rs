@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use candle_core::{DType, Device, Tensor};
+use candle_nn::VarBuilder;
+use candle_transformers::models::llama::{Cache, Llama, LlamaConfig};
 use tokenizers::Tokenizer;
 
 use crate::bpe::{self, END_OF_TEXT, END_OF_TEXT_ID};
@@ -61,6 +64,28 @@ fn logits_are_finite_over_the_whole_context() {
     let tokens = &tokens[..net.config.max_position_embeddings];
     let nats = fit::held_out_nats(&net, tokens).unwrap();
     assert!(nats.is_finite() && nats < 4.0, "{nats}");
+}
+
+/// candle-transformers reads the same files by Hugging Face's conventions (names, row order of RoPE, GQA).
+#[test]
+fn an_independent_llama_reads_the_files_to_the_same_logits() {
+    let json = fs::read_to_string(folder().join("config.json")).unwrap();
+    let theirs = serde_json::from_str::<LlamaConfig>(&json).unwrap();
+    let theirs = theirs.into_config(false);
+    let bytes = fs::read(folder().join("model.safetensors")).unwrap();
+    let weights = VarBuilder::from_buffered_safetensors(bytes, DType::F32, &Device::Cpu).unwrap();
+    let llama = Llama::load(weights, &theirs).unwrap();
+    let (net, tokens) = (net(), bpe::encode(&tokenizer(), UNSEEN).unwrap());
+    for len in [1, 2, 37, tokens.len()] {
+        let input = Tensor::from_slice(&tokens[..len], (1, len), &Device::Cpu).unwrap();
+        let mut cache = Cache::new(false, DType::F32, &theirs, &Device::Cpu).unwrap();
+        let a = llama.forward(&input, 0, &mut cache).unwrap();
+        let b = net.forward(&input, None).unwrap();
+        let b = b.narrow(0, len - 1, 1).unwrap();
+        let gap = (a - b).unwrap().abs().unwrap().flatten_all().unwrap();
+        let gap = gap.max(0).unwrap().to_scalar::<f32>().unwrap();
+        assert!(gap < 1e-4, "{len} tokens: {gap}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ pub enum StoreError {
     NoHome,
     /// Neither a known name nor a path.
     #[error(
-        "unknown model `{seen}`{}; allowed: {known}, a directory with config.json, tokenizer.json and *.safetensors, or a .gguf file",
+        "unknown model `{seen}`{}; allowed: {known}, a directory with config.json, tokenizer.json and model.safetensors, or a .gguf file",
         nearest.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
     )]
     UnknownModel {
@@ -50,7 +50,7 @@ pub enum StoreError {
     },
     /// A file that is no model.
     #[error(
-        "{} is not a model; allowed: a .gguf file, or a directory with config.json, tokenizer.json and *.safetensors",
+        "{} is not a model; allowed: a .gguf file, or a directory with config.json, tokenizer.json and model.safetensors",
         path.display()
     )]
     NotAModel {

@@ -30,7 +30,7 @@ pub enum ModelFiles {
         config: PathBuf,
         /// `tokenizer.json`.
         tokenizer: PathBuf,
-        /// Safetensors files in the order of their names.
+        /// `model.safetensors`, or the shards that its index names, in the order of their names.
         weights: Vec<PathBuf>,
     },
     /// One file with config, tokenizer and weights.
@@ -136,15 +136,12 @@ fn directory(path: &Path) -> Result<ModelFiles, StoreError> {
     let config = path.join("config.json");
     let tokenizer = path.join("tokenizer.json");
     let weights = weight_files(path)?;
-    let mut missing: Vec<String> = [&config, &tokenizer]
+    let missing: Vec<String> = [&config, &tokenizer]
         .into_iter()
         .chain(&weights)
         .filter(|file| !file.is_file())
         .map(|file| file.file_name().unwrap_or_default().display().to_string())
         .collect();
-    if weights.is_empty() {
-        missing.push("*.safetensors".to_owned());
-    }
     if missing.is_empty() {
         return Ok(ModelFiles::Directory {
             config,
@@ -158,25 +155,13 @@ fn directory(path: &Path) -> Result<ModelFiles, StoreError> {
     })
 }
 
-/// The shards that the index names; else `model.safetensors`; else every safetensors file.
+/// The shards that the index names, else `model.safetensors`.
 fn weight_files(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let index = path.join("model.safetensors.index.json");
-    if index.is_file() {
-        return shards(path, &index);
+    match index.is_file() {
+        true => shards(path, &index),
+        false => Ok(vec![path.join("model.safetensors")]),
     }
-    let single = path.join("model.safetensors");
-    if single.is_file() {
-        return Ok(vec![single]);
-    }
-    let entries = std::fs::read_dir(path).map_err(|source| read_error(path, source))?;
-    let mut found = BTreeSet::new();
-    for entry in entries {
-        let file = entry.map_err(|source| read_error(path, source))?.path();
-        if file.extension().is_some_and(|e| e == "safetensors") {
-            found.insert(file);
-        }
-    }
-    Ok(found.into_iter().collect())
 }
 
 fn shards(path: &Path, index: &Path) -> Result<Vec<PathBuf>, StoreError> {
