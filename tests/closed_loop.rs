@@ -46,7 +46,10 @@ impl Lab {
             max_batched_tok: 512,
         };
         Lab {
-            engine: loaded.into_engine(limits.kv_blocks, limits.block_tok).unwrap().0,
+            engine: loaded
+                .into_engine(limits.kv_blocks, limits.block_tok)
+                .unwrap()
+                .0,
             limits,
             prompts,
             sequences,
@@ -138,7 +141,10 @@ fn identity_residuals(run: &Trajectory, law: &Integral) -> Vec<f64> {
 
 /// Share of the last half of every sequence's draws with T on a bound.
 fn late_bound_share(run: &Trajectory) -> f64 {
-    let late = run.samples.iter().filter(|s| s.index_tok >= NEW_TOK as u64 / 2);
+    let late = run
+        .samples
+        .iter()
+        .filter(|s| s.index_tok >= NEW_TOK as u64 / 2);
     mean(late.map(|s| f64::from(u8::from(s.bound != Bound::Inside))))
 }
 
@@ -180,16 +186,18 @@ fn variance_ratio(closed: &Trajectory, fixed: [&Trajectory; 2], seed: u64) -> [f
     let (closed, fixed) = (entropies(closed), fixed.map(entropies));
     let ratio = |of_closed: &[usize], of_fixed: &[usize]| {
         let (h, variance) = moments(&closed, of_closed);
-        let [(h_a, var_a), (h_b, var_b)] = [moments(&fixed[0], of_fixed), moments(&fixed[1], of_fixed)];
+        let [(h_a, var_a), (h_b, var_b)] =
+            [moments(&fixed[0], of_fixed), moments(&fixed[1], of_fixed)];
         variance / (var_a + (var_b - var_a) * (h - h_a) / (h_b - h_a))
     };
     let all: Vec<usize> = (0..closed.len()).collect();
     let draw = |resample: u64, side: u64| -> Vec<usize> {
         let pick = |slot| derive(seed, "resample", (resample * 2 + side) * 1000 + slot) as usize;
-        (0..closed.len() as u64).map(|slot| pick(slot) % closed.len()).collect()
+        (0..closed.len() as u64)
+            .map(|slot| pick(slot) % closed.len())
+            .collect()
     };
-    let mut resampled: Vec<f64> =
-        (0..400).map(|r| ratio(&draw(r, 0), &draw(r, 1))).collect();
+    let mut resampled: Vec<f64> = (0..400).map(|r| ratio(&draw(r, 0), &draw(r, 1))).collect();
     resampled.sort_by(f64::total_cmp);
     [resampled[9], ratio(&all, &all), resampled[389]]
 }
@@ -200,13 +208,17 @@ fn mean_u(run: &Trajectory) -> f64 {
 
 fn check(model: &str, sequences: usize, target_nats: f64) {
     let mut lab = Lab::new(model, sequences, target_nats);
-    println!("{model}: {sequences} sequences of {NEW_TOK} tokens, H* = {target_nats} nats, T in [{T_MIN}, {T_MAX}]");
+    println!(
+        "{model}: {sequences} sequences of {NEW_TOK} tokens, H* = {target_nats} nats, T in [{T_MIN}, {T_MAX}]"
+    );
 
     let mut closed = Vec::new();
     for (i, eta) in [0.05, 0.2].into_iter().enumerate() {
         let law = lab.integral(eta);
         let (run, _) = lab.run(TemperatureLaw::Corrected(law.clone()), 0, 10 + i as u64);
-        let worst = identity_residuals(&run, &law).into_iter().fold(0.0, f64::max);
+        let worst = identity_residuals(&run, &law)
+            .into_iter()
+            .fold(0.0, f64::max);
         println!("corrected η = {eta}: worst residual of the mean-error identity {worst:.2e} nats");
         assert!(worst <= 1e-9, "identity off by {worst}");
         closed.push((eta, run));
@@ -214,7 +226,10 @@ fn check(model: &str, sequences: usize, target_nats: f64) {
 
     let (published, _) = lab.run(TemperatureLaw::Published(lab.integral(0.05)), 0, 20);
     let share = late_bound_share(&published);
-    println!("published η = 0.05: {:.1} % of the last half of the draws on a clip bound", 100.0 * share);
+    println!(
+        "published η = 0.05: {:.1} % of the last half of the draws on a clip bound",
+        100.0 * share
+    );
     assert!(share >= 0.9, "{share}");
 
     // Around the closed loop's temperature, on the other prompts: the bank that in-step is predicted from.
@@ -230,7 +245,10 @@ fn check(model: &str, sequences: usize, target_nats: f64) {
         t_max: T_MAX,
         tol_nats: 1e-9,
     });
-    let recordings: Vec<Recording> = fixed.iter().map(|(_, recording)| recording.clone()).collect();
+    let recordings: Vec<Recording> = fixed
+        .iter()
+        .map(|(_, recording)| recording.clone())
+        .collect();
     let bank = Bank::new(&recordings, BankSpec::default()).unwrap();
     let in_step_control = control(in_step.clone());
     let requests = lab.requests(0);
@@ -250,14 +268,25 @@ fn check(model: &str, sequences: usize, target_nats: f64) {
         "in-step: tracking sd {:.4} (from open-loop recordings {:.4}, by bisection on its own rows {:.4}), unreachable {:.4} ({:.4}, {:.4})",
         measured.0, foreseen.0, by_bisection.0, measured.1, foreseen.1, by_bisection.1
     );
-    assert!((measured.0 - by_bisection.0).abs() <= 1e-6 && (measured.1 - by_bisection.1).abs() <= 1e-9);
-    assert!((measured.0 - foreseen.0).abs() <= 0.02, "tracking sd was not foreseen");
-    assert!((measured.1 - foreseen.1).abs() <= 0.02, "the unreachable share was not foreseen");
+    assert!(
+        (measured.0 - by_bisection.0).abs() <= 1e-6 && (measured.1 - by_bisection.1).abs() <= 1e-9
+    );
+    assert!(
+        (measured.0 - foreseen.0).abs() <= 0.02,
+        "tracking sd was not foreseen"
+    );
+    assert!(
+        (measured.1 - foreseen.1).abs() <= 0.02,
+        "the unreachable share was not foreseen"
+    );
 
     let reference: Vec<Trajectory> = [-0.12, 0.12]
         .into_iter()
         .zip(50..)
-        .map(|(du, seed)| lab.run(TemperatureLaw::Fixed { t: (u + du).exp() }, 0, seed).0)
+        .map(|(du, seed)| {
+            lab.run(TemperatureLaw::Fixed { t: (u + du).exp() }, 0, seed)
+                .0
+        })
         .collect();
     for (eta, run) in &closed {
         let [lo, ratio, hi] = variance_ratio(run, [&reference[0], &reference[1]], 60);
@@ -266,7 +295,10 @@ fn check(model: &str, sequences: usize, target_nats: f64) {
             "corrected η = {eta}: Var H / Var H at fixed T of equal mean H = {ratio:.3} [{lo:.3}, {hi:.3}]; if V were the same for all tokens: {:.3}",
             2.0 / (2.0 - eta * v)
         );
-        assert!(lo > 0.5 && hi < 2.0, "[{lo}, {hi}] is not a variance ratio of this loop");
+        assert!(
+            lo > 0.5 && hi < 2.0,
+            "[{lo}, {hi}] is not a variance ratio of this loop"
+        );
     }
 }
 

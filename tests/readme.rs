@@ -12,16 +12,25 @@ fn readme_commands() -> Vec<String> {
     let text = read("README.md");
     let blocks = text.split("```sh\n").skip(1);
     let lines = blocks.flat_map(|block| block.split("```").next().unwrap_or("").lines());
-    lines.map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+    lines
+        .map(|line| line.trim().to_owned())
+        .filter(|line| !line.is_empty())
+        .collect()
 }
 
 /// Entries of a shell array in the gate.
 fn gate_list(name: &str) -> Vec<String> {
     let text = read(".ci/run");
-    let start = text.find(&format!("{name}=(")).unwrap_or_else(|| panic!("no {name} in the gate"));
+    let start = text
+        .find(&format!("{name}=("))
+        .unwrap_or_else(|| panic!("no {name} in the gate"));
     let body = text[start..].split("\n)").next().unwrap_or("");
-    let entries = body.lines().filter_map(|line| line.trim().strip_prefix('\''));
-    entries.map(|line| line.trim_end_matches('\'').to_owned()).collect()
+    let entries = body
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix('\''));
+    entries
+        .map(|line| line.trim_end_matches('\'').to_owned())
+        .collect()
 }
 
 #[test]
@@ -36,7 +45,10 @@ fn every_command_of_the_readme_is_run_or_listed_by_the_gate() {
         );
     }
     for command in run.iter().chain(&listed) {
-        assert!(commands.contains(command), "`{command}` is in .ci/run but not in the README");
+        assert!(
+            commands.contains(command),
+            "`{command}` is in .ci/run but not in the README"
+        );
     }
 }
 
@@ -53,6 +65,9 @@ fn every_file_that_the_readme_links_to_exists() {
     for part in read("README.md").split("](").skip(1) {
         let target = part.split(')').next().unwrap_or("");
         let local = !target.starts_with("http");
-        assert!(!local || Path::new(env!("CARGO_MANIFEST_DIR")).join(target).exists(), "{target}");
+        assert!(
+            !local || Path::new(env!("CARGO_MANIFEST_DIR")).join(target).exists(),
+            "{target}"
+        );
     }
 }

@@ -52,7 +52,10 @@ impl Loaded {
         let (model, tokenizer) = match &source.files {
             ModelFiles::Bundled(files) => {
                 let model = Model::from_bytes(&source.name, files.config, files.weights, device)?;
-                (model, Tokenizer::from_json_bytes(files.tokenizer).map_err(named)?)
+                (
+                    model,
+                    Tokenizer::from_json_bytes(files.tokenizer).map_err(named)?,
+                )
             }
             ModelFiles::Directory {
                 config, tokenizer, ..

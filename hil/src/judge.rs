@@ -87,7 +87,12 @@ struct Measured {
 /// Judges all signals of one experiment together, since the correction is over all of them.
 pub fn judge(comparisons: &[Comparison]) -> Vec<Judged> {
     let measured: Vec<Option<Measured>> = comparisons.iter().map(measure).collect();
-    let failed = holm(&measured.iter().map(|m| m.as_ref().map(|m| m.p_fail)).collect::<Vec<_>>());
+    let failed = holm(
+        &measured
+            .iter()
+            .map(|m| m.as_ref().map(|m| m.p_fail))
+            .collect::<Vec<_>>(),
+    );
     let judged = comparisons.iter().zip(&measured).zip(failed);
     judged
         .map(|((c, m), failed)| {
@@ -152,13 +157,20 @@ fn decide(c: &Comparison, m: Option<&Measured>, failed: bool) -> (Verdict, Strin
     if failed {
         return (
             Verdict::Fail,
-            format!("|E| = {:.4} exceeds the tolerance {:.4} beyond doubt", m.error.abs(), c.tolerance),
+            format!(
+                "|E| = {:.4} exceeds the tolerance {:.4} beyond doubt",
+                m.error.abs(),
+                c.tolerance
+            ),
         );
     }
     if m.u_val > c.u_cap {
         return (
             Verdict::Inconclusive,
-            format!("u_val = {:.4} is above {:.4}: too few runs to tell", m.u_val, c.u_cap),
+            format!(
+                "u_val = {:.4} is above {:.4}: too few runs to tell",
+                m.u_val, c.u_cap
+            ),
         );
     }
     if m.error.abs() + Z_95 * m.u_val <= c.tolerance {
@@ -196,7 +208,10 @@ mod tests {
     fn comparison(error: f64, u: f64) -> Comparison {
         Comparison {
             signal: Signal::MeanU,
-            predicted: Some(Estimate { value: error, u: 0.0 }),
+            predicted: Some(Estimate {
+                value: error,
+                u: 0.0,
+            }),
             u_input: 0.0,
             measured: Some(Estimate { value: 0.0, u }),
             tolerance: 0.1,
@@ -238,7 +253,11 @@ mod tests {
         for trial in 0..1000u64 {
             let signals: Vec<_> = (0..9u64)
                 .map(|i| {
-                    let key = |token| etime_control::draw::DrawKey { seed: 11, request: trial, token };
+                    let key = |token| etime_control::draw::DrawKey {
+                        seed: 11,
+                        request: trial,
+                        token,
+                    };
                     let a = etime_control::draw::uniform(key(2 * i)).max(1e-300);
                     let b = etime_control::draw::uniform(key(2 * i + 1));
                     let normal = (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos();

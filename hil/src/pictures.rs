@@ -1,7 +1,10 @@
 //! Which figures an experiment leaves, and what is drawn in them.
 
 use crate::experiment::{Experiment, Outcome};
-use crate::figures::{self, Bounds, Clock, Distribution, Entropy, Figure, FigureError, LoopGain, Mark, SignalRow, Temperature, Verdicts};
+use crate::figures::{
+    self, Bounds, Clock, Distribution, Entropy, Figure, FigureError, LoopGain, Mark, SignalRow,
+    Temperature, Verdicts,
+};
 use crate::judge::{Judged, Verdict};
 use etime_control::clock::surrogate_tau;
 use etime_control::config::Sensor;
@@ -104,7 +107,8 @@ pub fn of(experiment: &Experiment, outcome: &Outcome) -> Vec<(&'static str, Figu
     let law = &experiment.control.temperature;
     let band = law.band();
     let title = |quantity: &str| format!("{quantity}, {} law, {} level", law.name(), sides.what);
-    let both = |read: fn(&Sample) -> f64| (paths(&sides.measured, read), paths(&sides.predicted, read));
+    let both =
+        |read: fn(&Sample) -> f64| (paths(&sides.measured, read), paths(&sides.predicted, read));
     let mut out = Vec::new();
 
     let (measured, predicted) = both(|s| s.u.exp());
@@ -138,7 +142,10 @@ pub fn of(experiment: &Experiment, outcome: &Outcome) -> Vec<(&'static str, Figu
         out.push(("loop_gain", Figure::LoopGain(gain)));
     }
 
-    let first_h: Vec<f64> = measured_h.iter().filter_map(|h| h.first().copied()).collect();
+    let first_h: Vec<f64> = measured_h
+        .iter()
+        .filter_map(|h| h.first().copied())
+        .collect();
     let h_0 = first_h.iter().sum::<f64>() / first_h.len().max(1) as f64;
     let net_drop_nats = mean_path(&measured_h).iter().map(|h| h_0 - h).collect();
     let (tau, tau_predicted) = both(|s| s.tau_nats);

@@ -19,7 +19,11 @@ mod tests {
     fn streams_differ_in_each_of_seed_purpose_and_index() {
         let base = derive(7, "measure", 0);
         assert_eq!(base, derive(7, "measure", 0));
-        for other in [derive(8, "measure", 0), derive(7, "predict", 0), derive(7, "measure", 1)] {
+        for other in [
+            derive(8, "measure", 0),
+            derive(7, "predict", 0),
+            derive(7, "measure", 1),
+        ] {
             assert_ne!(base, other);
         }
     }

@@ -121,14 +121,14 @@ impl Signal {
         match self {
             Signal::MeanU => mean(paths.iter().flat_map(|p| draws_u(p).iter().copied())),
             Signal::SdU => mean(paths.iter().filter_map(|p| sd(draws_u(p)))),
-            Signal::Saturation => {
-                mean(paths.iter().flat_map(|p| p.at_bound.iter().map(|&b| f64::from(u8::from(b)))))
-            }
+            Signal::Saturation => mean(
+                paths
+                    .iter()
+                    .flat_map(|p| p.at_bound.iter().map(|&b| f64::from(u8::from(b)))),
+            ),
             Signal::SdH => mean(paths.iter().filter_map(|p| sd(&p.h_nats))),
             Signal::AcfH => mean(paths.iter().filter_map(|p| acf_1(&p.h_nats))),
-            Signal::Surprisal => {
-                mean(paths.iter().flat_map(|p| p.surprisal_nats.iter().copied()))
-            }
+            Signal::Surprisal => mean(paths.iter().flat_map(|p| p.surprisal_nats.iter().copied())),
             Signal::Settling => settling(paths),
             Signal::Gain => regression(&pairs(paths, 0)).map(|fit| fit.slope),
             Signal::Lag => lag(paths),
@@ -267,7 +267,9 @@ pub fn estimate(signal: Signal, paths: &[SequencePath], seed: u64) -> Option<Est
                         token: slot,
                     };
                     let at = etime_control::draw::uniform(key) * clusters.len() as f64;
-                    clusters[(at as usize).min(clusters.len() - 1)].iter().copied()
+                    clusters[(at as usize).min(clusters.len() - 1)]
+                        .iter()
+                        .copied()
                 })
                 .collect();
             signal.value(&chosen)
@@ -363,8 +365,15 @@ mod tests {
     fn the_bootstrap_error_of_a_mean_is_its_standard_error_over_clusters() {
         let paths = ensemble(0.1, 0.0);
         let estimate = estimate(Signal::MeanH, &paths, 3).unwrap();
-        let means: Vec<f64> = paths.iter().map(|p| mean(p.h_nats.iter().copied()).unwrap()).collect();
+        let means: Vec<f64> = paths
+            .iter()
+            .map(|p| mean(p.h_nats.iter().copied()).unwrap())
+            .collect();
         let expected = sd(&means).unwrap() / (means.len() as f64).sqrt();
-        assert!((estimate.u / expected - 1.0).abs() < 0.2, "{} {expected}", estimate.u);
+        assert!(
+            (estimate.u / expected - 1.0).abs() < 0.2,
+            "{} {expected}",
+            estimate.u
+        );
     }
 }

@@ -103,8 +103,8 @@ pub fn warnings(outcome: &Outcome, experiment: &Experiment) -> Vec<String> {
     let saturates = outcome.reachability.zip(target_nats);
     let saturates = saturates.and_then(|(reach, target)| saturation_warning(&reach, target));
     let extrapolates = outcome.free.as_ref();
-    let extrapolates =
-        extrapolates.and_then(|free| extrapolation_warning(&free.measured, &experiment.temperatures));
+    let extrapolates = extrapolates
+        .and_then(|free| extrapolation_warning(&free.measured, &experiment.temperatures));
     saturates.into_iter().chain(extrapolates).collect()
 }
 
@@ -125,7 +125,11 @@ fn saturation_warning(reach: &Reachability, target_nats: f64) -> Option<String> 
 fn extrapolation_warning(measured: &[Trajectory], temperatures: &[f64]) -> Option<String> {
     let lo = temperatures.iter().copied().fold(f64::INFINITY, f64::min);
     let hi = temperatures.iter().copied().fold(0.0, f64::max);
-    let draws: Vec<f64> = measured.iter().flat_map(|run| &run.samples).map(|s| s.u.exp()).collect();
+    let draws: Vec<f64> = measured
+        .iter()
+        .flat_map(|run| &run.samples)
+        .map(|s| s.u.exp())
+        .collect();
     let outside = draws.iter().filter(|&&t| t < lo || t > hi).count();
     let share = outside as f64 / draws.len().max(1) as f64;
     (share > EXTRAPOLATES_SHARE).then(|| {
@@ -168,10 +172,15 @@ impl Summary {
     }
 
     fn write_text(&self, out: &mut String) -> std::fmt::Result {
-        let target = self.target_nats.map_or(String::new(), |h| format!(", H* = {h} nats"));
+        let target = self
+            .target_nats
+            .map_or(String::new(), |h| format!(", H* = {h} nats"));
         writeln!(out, "{}: {}{target}", self.scenario, self.law)?;
         if let Some(fault) = self.fault {
-            writeln!(out, "negative control: {fault:?} in the prediction alone; it has to FAIL")?;
+            writeln!(
+                out,
+                "negative control: {fault:?} in the prediction alone; it has to FAIL"
+            )?;
         }
         for (level, exact) in [(Level::Replay, &self.replay), (Level::Forced, &self.forced)] {
             if let Some(exact) = exact {
@@ -216,12 +225,20 @@ fn write_exact(out: &mut String, level: Level, exact: &ExactSummary) -> std::fmt
     let rows = exact.columns.first().map_or(0, |c| c.rows);
     let columns = exact.columns.len();
     writeln!(out, "\n{:<7} {}", level.name(), exact.verdict)?;
-    let failed: Vec<_> = exact.columns.iter().filter(|c| c.verdict != Verdict::Pass).collect();
+    let failed: Vec<_> = exact
+        .columns
+        .iter()
+        .filter(|c| c.verdict != Verdict::Pass)
+        .collect();
     if failed.is_empty() {
         return writeln!(out, "  {columns} columns × {rows} rows equal in every bit");
     }
     for c in failed {
-        write!(out, "  {:<20} differs in {} of {} rows", c.column, c.rows_that_differ, c.rows)?;
+        write!(
+            out,
+            "  {:<20} differs in {} of {} rows",
+            c.column, c.rows_that_differ, c.rows
+        )?;
         if let Some(first) = &c.first {
             write!(
                 out,
@@ -264,7 +281,11 @@ fn write_free(out: &mut String, free: &FreeSummary) -> std::fmt::Result {
         cell(free.mean_h_measured_nats)
     )?;
     for signal in &free.undetermined {
-        writeln!(out, "  {:<28} not determined by either side", signal.label())?;
+        writeln!(
+            out,
+            "  {:<28} not determined by either side",
+            signal.label()
+        )?;
     }
     Ok(())
 }

@@ -140,7 +140,12 @@ fn encode(loaded: &Loaded, model: &LoadedModel) -> Result<Requests, HilError> {
     };
     let encode = |text: &str| -> Result<Vec<u32>, BoxError> { Ok(model.tokenizer.encode(text)?) };
     let workload = &loaded.scenario.workload;
-    Ok(Requests::encode(workload, &read_prompts(&path)?, &texts, &encode)?)
+    Ok(Requests::encode(
+        workload,
+        &read_prompts(&path)?,
+        &texts,
+        &encode,
+    )?)
 }
 
 fn joined(runs: impl Iterator<Item = RunRequests>) -> RunRequests {
@@ -200,7 +205,9 @@ fn write(
     dir.write("timing.parquet", |out| write_timing(out, &tables))?;
     dir.write_json("summary.json", summary)?;
     if let (true, Some(recording)) = (options.keep_recording, &outcome.recording) {
-        dir.write("recording.safetensors", |out| write_recording(out, recording))?;
+        dir.write("recording.safetensors", |out| {
+            write_recording(out, recording)
+        })?;
     }
     let figures = pictures::of(experiment, outcome);
     for (name, figure) in &figures {
@@ -215,15 +222,33 @@ fn write(
 /// Every trajectory of the outcome with its place in the experiment.
 fn tagged(outcome: &Outcome) -> Vec<Tagged<'_>> {
     let mut tables: Vec<Tagged> = Vec::new();
-    for (phase, exact) in [(Phase::Replay, &outcome.replay), (Phase::Forced, &outcome.forced)] {
+    for (phase, exact) in [
+        (Phase::Replay, &outcome.replay),
+        (Phase::Forced, &outcome.forced),
+    ] {
         if let Some(exact) = exact {
-            push(&mut tables, phase, Plant::Predicted, std::slice::from_ref(&exact.predicted));
-            push(&mut tables, phase, Plant::Measured, std::slice::from_ref(&exact.measured));
+            push(
+                &mut tables,
+                phase,
+                Plant::Predicted,
+                std::slice::from_ref(&exact.predicted),
+            );
+            push(
+                &mut tables,
+                phase,
+                Plant::Measured,
+                std::slice::from_ref(&exact.measured),
+            );
         }
     }
     if let Some(free) = &outcome.free {
         push(&mut tables, Phase::Record, Plant::Measured, &free.recorded);
-        push(&mut tables, Phase::Free, Plant::Predicted, &free.prediction.runs);
+        push(
+            &mut tables,
+            Phase::Free,
+            Plant::Predicted,
+            &free.prediction.runs,
+        );
         push(&mut tables, Phase::Free, Plant::Measured, &free.measured);
     }
     tables

@@ -1,10 +1,10 @@
 //! From a figure to SVG text and to a PNG file.
 
+use super::Figure;
 use super::canvas::{Canvas, Rect, TextScale, register_font};
 use super::error::FigureError;
 use super::palette::PAPER;
 use super::raster::Raster;
-use super::Figure;
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::drawing::IntoDrawingArea;
 use std::path::Path;

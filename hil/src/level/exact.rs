@@ -105,7 +105,9 @@ fn as_long_as_recorded(requests: &[Request], recording: &Recording) -> Vec<Reque
 }
 
 fn tokens(recording: &Recording, request: u64) -> Vec<u32> {
-    let steps = recording.request(request).map_or(&[][..], |held| &held.steps);
+    let steps = recording
+        .request(request)
+        .map_or(&[][..], |held| &held.steps);
     steps.iter().map(|step| step.token).collect()
 }
 

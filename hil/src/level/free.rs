@@ -28,7 +28,12 @@ pub struct FreeSetup<'a> {
 }
 
 impl FreeSetup<'_> {
-    pub(crate) fn job<'a>(&self, control: &'a Control, seed: u64, requests: &'a [Request]) -> Job<'a> {
+    pub(crate) fn job<'a>(
+        &self,
+        control: &'a Control,
+        seed: u64,
+        requests: &'a [Request],
+    ) -> Job<'a> {
         Job {
             control,
             limits: self.limits,
@@ -99,7 +104,12 @@ pub fn predict(
     setup: &FreeSetup,
     control: &Control,
 ) -> Result<Prediction, PredictError> {
-    let runs = simulate(&Bank::new(recordings, BankSpec::default())?, setup, control, "predict")?;
+    let runs = simulate(
+        &Bank::new(recordings, BankSpec::default())?,
+        setup,
+        control,
+        "predict",
+    )?;
     let mut parts = Vec::new();
     for part in 0..PARTS {
         let recordings = part_of(recordings, part);
@@ -134,7 +144,11 @@ fn simulate(
         let seed = derive(setup.seed, purpose, index);
         let run = &setup.judged[index as usize];
         let mut plant = Identified::new(bank, seed);
-        driver::run(&mut plant, &setup.job(control, seed, &run.requests), &mut |_| {})
+        driver::run(
+            &mut plant,
+            &setup.job(control, seed, &run.requests),
+            &mut |_| {},
+        )
     })
 }
 
@@ -171,7 +185,9 @@ pub fn compare(
     };
     // A simulated sequence does not know its prompt: each is a cluster of its own.
     let mut predicted = paths(&prediction.runs);
-    (0..).zip(&mut predicted).for_each(|(i, path)| path.cluster = i);
+    (0..)
+        .zip(&mut predicted)
+        .for_each(|(i, path)| path.cluster = i);
     let measured = paths(measured);
     let parts: Vec<Vec<SequencePath>> = prediction.parts.iter().map(|runs| paths(runs)).collect();
 
