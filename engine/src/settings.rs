@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Which model, where it runs, and what one step may hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename = "Engine")]
+#[serde(rename = "Engine", deny_unknown_fields)]
 pub struct EngineConfig {
     /// A known name (`tiny`, `smollm2`), a directory of safetensors, or a GGUF file.
     pub model: String,

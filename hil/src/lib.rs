@@ -3,6 +3,7 @@
 
 pub mod experiment;
 pub mod figures;
+pub mod generate;
 pub mod judge;
 pub mod level;
 pub mod pictures;
@@ -10,6 +11,8 @@ pub mod rundir;
 pub mod scenario;
 pub mod seed;
 pub mod signal;
+pub mod simulate;
+pub mod speed;
 pub mod summary;
 pub mod tolerance;
 pub mod validate;

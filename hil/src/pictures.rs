@@ -55,7 +55,7 @@ fn sides(outcome: &Outcome) -> Option<Sides<'_>> {
 }
 
 /// One line per sequence.
-fn paths(runs: &[&Trajectory], read: fn(&Sample) -> f64) -> Vec<Vec<f64>> {
+pub(crate) fn paths(runs: &[&Trajectory], read: fn(&Sample) -> f64) -> Vec<Vec<f64>> {
     let one = |run: &&Trajectory| {
         let mut of: std::collections::BTreeMap<u64, Vec<f64>> = Default::default();
         for sample in &run.samples {
@@ -67,7 +67,7 @@ fn paths(runs: &[&Trajectory], read: fn(&Sample) -> f64) -> Vec<Vec<f64>> {
 }
 
 /// Mean over sequences, token by token, as far as the shortest goes.
-fn mean_path(paths: &[Vec<f64>]) -> Vec<f64> {
+pub(crate) fn mean_path(paths: &[Vec<f64>]) -> Vec<f64> {
     let len = paths.iter().map(Vec::len).min().unwrap_or(0);
     let mean = |t: usize| paths.iter().map(|p| p[t]).sum::<f64>() / paths.len() as f64;
     (0..len).map(mean).collect()
@@ -79,7 +79,7 @@ const SHUFFLES: usize = 32;
 const SURROGATE_POINTS: usize = 16;
 
 /// τ of shuffled entropies, at growing lengths, drawn as a curve over all tokens.
-fn surrogate_path(entropies: &[Vec<f64>], seed: u64) -> Vec<f64> {
+pub(crate) fn surrogate_path(entropies: &[Vec<f64>], seed: u64) -> Vec<f64> {
     let len = entropies.iter().map(Vec::len).min().unwrap_or(0);
     let at = |len: usize| {
         let of = |h: &Vec<f64>| surrogate_tau(&h[..len], seed, SHUFFLES);

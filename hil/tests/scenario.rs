@@ -488,9 +488,10 @@ fn a_file_that_is_not_there_is_named_with_the_nearest_one_that_is() {
 
 #[test]
 fn a_law_on_the_command_line_is_checked_like_one_in_a_file() {
+    let sets = ["t=0.5".to_owned()];
     assert_eq!(
-        parse_law("--law", "Fixed(t: 1.0)").unwrap(),
-        TemperatureLaw::Fixed { t: 1.0 }
+        parse_law("--law", "Fixed(t: 1.0)", &sets).unwrap(),
+        TemperatureLaw::Fixed { t: 0.5 }
     );
     for (text, word) in [
         ("Fixd(t: 1)", "Fixed"),
@@ -498,12 +499,20 @@ fn a_law_on_the_command_line_is_checked_like_one_in_a_file() {
         ("Fixed(t: NaN)", "finite"),
         ("Fixed(", "ends"),
     ] {
-        let error = parse_law("--law", text).unwrap_err().to_string();
+        let error = parse_law("--law", text, &[]).unwrap_err().to_string();
         assert!(
             error.contains(word) && error.starts_with("--law"),
             "{error}"
         );
     }
+    let sets = ["tt=0.5".to_owned()];
+    let error = parse_law("--law", "Fixed(t: 1.0)", &sets)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("--set tt=0.5: tt: there is no field"),
+        "{error}"
+    );
 }
 
 #[test]

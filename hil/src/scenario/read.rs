@@ -32,12 +32,16 @@ pub(super) fn read(
     Ok((scenario, source))
 }
 
-/// Reads a temperature law given on the command line as `flag`.
+/// Reads a temperature law given on the command line as `flag`, under overrides of its fields.
 ///
 /// # Errors
 /// As for a scenario; paths are relative to the law.
-pub fn parse_law(flag: &str, text: &str) -> Result<TemperatureLaw, ScenarioError> {
+pub fn parse_law(flag: &str, text: &str, sets: &[String]) -> Result<TemperatureLaw, ScenarioError> {
     let mut source = Source::new(Path::new(flag), text.to_owned());
+    source.tree()?;
+    for set in sets {
+        source.set(set)?;
+    }
     let law: TemperatureLaw = parse(&mut source)?;
     law.check().map_err(|error| {
         let path = error.path.trim_start_matches("temperature.").to_owned();
