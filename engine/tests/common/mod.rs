@@ -154,8 +154,12 @@ pub fn var_builder(tensors: &Tensors) -> VarBuilder<'static> {
 
 /// Logits after every token, one token at a time with candle's dense cache.
 pub fn oracle(config: &Value, tensors: &Tensors, tokens: &[u32]) -> Vec<Vec<f32>> {
+    oracle_with(config, var_builder(tensors), tokens)
+}
+
+/// The same for weights that candle has already read.
+pub fn oracle_with(config: &Value, vb: VarBuilder, tokens: &[u32]) -> Vec<Vec<f32>> {
     let json = config.to_string();
-    let vb = var_builder(tensors);
     let row = |t: Tensor| t.flatten_all().unwrap().to_vec1::<f32>().unwrap();
     let inputs = tokens
         .iter()

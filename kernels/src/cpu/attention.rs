@@ -110,21 +110,21 @@ pub fn paged_attention(
 }
 
 /// The query heads of one row that share one key-value head.
-pub(super) struct Item<'a> {
-    pub(super) shape: &'a KvShape,
-    pub(super) kv_head: usize,
-    pub(super) scale: f32,
-    pub(super) context_tok: usize,
-    pub(super) physical: &'a [u32],
-    pub(super) logical: &'a [u32],
-    pub(super) k_pool: &'a [f32],
-    pub(super) v_pool: &'a [f32],
+struct Item<'a> {
+    shape: &'a KvShape,
+    kv_head: usize,
+    scale: f32,
+    context_tok: usize,
+    physical: &'a [u32],
+    logical: &'a [u32],
+    k_pool: &'a [f32],
+    v_pool: &'a [f32],
     /// `[head][head_dim]`, as `out`.
-    pub(super) q: &'a [f32],
-    pub(super) out: &'a mut [f32],
-    pub(super) lse: &'a mut [f32],
+    q: &'a [f32],
+    out: &'a mut [f32],
+    lse: &'a mut [f32],
     /// `[head][entry]`
-    pub(super) mass: &'a mut [f32],
+    mass: &'a mut [f32],
 }
 
 impl Kernel for Item<'_> {
@@ -287,4 +287,55 @@ fn accumulate_at<const W: usize>(out: &mut [f32], p: &[f32], values: &[f32], d: 
         fused(&mut acc, weight, &values[slot * hd + d..][..W]);
     }
     out[d..d + W].copy_from_slice(&acc);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::dispatch::dispatch_at;
+
+    const LEVELS: [SimdLevel; 3] = [SimdLevel::Portable, SimdLevel::Avx2, SimdLevel::Avx512];
+
+    fn wave(n: usize, rate: f32) -> Vec<f32> {
+        (0..n).map(|i| (i as f32 * rate).sin()).collect()
+    }
+
+    fn same_bits(a: &[f32], b: &[f32]) -> bool {
+        a.iter().zip(b).all(|(x, y)| x.to_bits() == y.to_bits())
+    }
+
+    #[test]
+    fn attention_has_the_same_bits_at_every_simd_level() {
+        let shape = KvShape {
+            n_blocks: 3,
+            block_tok: 16,
+            n_kv_heads: 1,
+            head_dim: 80,
+        };
+        let pool = wave(shape.elements().unwrap(), 0.91);
+        let q = wave(2 * 80, 1.7);
+        let results = LEVELS.map(|level| {
+            let (mut out, mut lse, mut mass) = (vec![0.0; 160], vec![0.0; 2], vec![0.0; 4]);
+            dispatch_at(
+                level,
+                Item {
+                    shape: &shape,
+                    kv_head: 0,
+                    scale: 0.3,
+                    context_tok: 27,
+                    physical: &[2, 0],
+                    logical: &[0, 1],
+                    k_pool: &pool,
+                    v_pool: &pool,
+                    q: &q,
+                    out: &mut out,
+                    lse: &mut lse,
+                    mass: &mut mass,
+                },
+            );
+            [out, lse, mass].concat()
+        });
+        assert!(same_bits(&results[0], &results[1]) && same_bits(&results[0], &results[2]));
+        assert!(results[0].iter().all(|x| x.is_finite()));
+    }
 }

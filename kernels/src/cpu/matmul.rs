@@ -1,15 +1,17 @@
 //! F32 activations × packed F32 weights, each output a fixed sequence of operations.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 
-use super::dispatch::{Kernel, SimdLevel, dispatch};
+use super::dispatch::{Kernel, SimdLevel, dispatch, simd_level};
 use crate::error::{KernelError, check_len};
 
 /// Outputs of a panel: computed side by side, one lane each.
 const PANEL: usize = 16;
 /// Inputs summed before the partial sum is added to the total: bounds the rounding error of a long sum.
 const CHUNK: usize = 256;
-/// Rows of activations that stay in cache while the panels of a task pass over them.
+/// Rows of activations that stay in cache while the panels of a task pass over them; a multiple of every tile.
 const ROW_BLOCK: usize = 96;
 /// Below this many multiply-adds a call stays on its own thread.
 const SERIAL_MACS: usize = 1 << 16;
@@ -99,6 +101,7 @@ pub fn matmul(w: &PackedMatrix, x: &[f32], out: &mut [f32]) -> Result<(), Kernel
     if n_rows == 0 {
         return Ok(());
     }
+    let tiled = tile_rows(x, w.n_in, most_rows(simd_level()));
     let target = Target {
         start: out.as_mut_ptr(),
         n_out: w.n_out,
@@ -108,7 +111,8 @@ pub fn matmul(w: &PackedMatrix, x: &[f32], out: &mut [f32]) -> Result<(), Kernel
             first_panel,
             panels,
             n_in: w.n_in,
-            x,
+            most: most_rows(simd_level()),
+            tiled: &tiled,
             target,
         });
     };
@@ -126,6 +130,47 @@ pub fn matmul(w: &PackedMatrix, x: &[f32], out: &mut [f32]) -> Result<(), Kernel
     Ok(())
 }
 
+/// Rows of the largest tile: as many sums as fit in the registers.
+fn most_rows(level: SimdLevel) -> usize {
+    match level {
+        SimdLevel::Avx512 => 12,
+        _ => 6,
+    }
+}
+
+/// Rows of the next tile when `left` rows remain.
+fn tile_height(left: usize, most: usize) -> usize {
+    match left {
+        _ if left >= most => most,
+        8.. => 8,
+        4.. => 4,
+        2.. => 2,
+        _ => 1,
+    }
+}
+
+/// Activations tile by tile, `[tile][in][row of the tile]`: the inner loop then reads one stream.
+fn tile_rows(x: &[f32], n_in: usize, most: usize) -> Cow<'_, [f32]> {
+    let n_rows = x.len() / n_in;
+    if n_rows == 1 {
+        return Cow::Borrowed(x);
+    }
+    let mut tiled = vec![0.0; x.len()];
+    let mut row = 0;
+    while row < n_rows {
+        let height = tile_height(n_rows - row, most);
+        let range = row * n_in..(row + height) * n_in;
+        let tile = &mut tiled[range.clone()];
+        for (r, source) in x[range].chunks_exact(n_in).enumerate() {
+            for (column, &value) in tile.chunks_exact_mut(height).zip(source) {
+                column[r] = value;
+            }
+        }
+        row += height;
+    }
+    Cow::Owned(tiled)
+}
+
 /// The output matrix, written by several tasks at disjoint columns.
 #[derive(Clone, Copy)]
 struct Target {
@@ -139,87 +184,49 @@ unsafe impl Send for Target {}
 unsafe impl Sync for Target {}
 
 /// Some panels against all rows.
-pub(super) struct Task<'a> {
+struct Task<'a> {
     first_panel: usize,
     panels: &'a [f32],
     n_in: usize,
-    x: &'a [f32],
+    /// The tile height with which `tiled` was laid out.
+    most: usize,
+    tiled: &'a [f32],
     target: Target,
 }
 
 impl Kernel for Task<'_> {
     #[inline(always)]
-    fn run(self, level: SimdLevel) {
-        let n_rows = self.x.len() / self.n_in;
+    fn run(self, _level: SimdLevel) {
+        let n_rows = self.tiled.len() / self.n_in;
         for block in (0..n_rows).step_by(ROW_BLOCK) {
             let end = n_rows.min(block + ROW_BLOCK);
             for (i, panel) in self.panels.chunks_exact(PANEL * self.n_in).enumerate() {
                 let column = (self.first_panel + i) * PANEL;
-                match level {
-                    SimdLevel::Avx512 => self.rows_in_tiles::<12>(panel, column, block, end),
-                    _ => self.rows_in_tiles::<6>(panel, column, block, end),
+                let mut row = block;
+                while row < end {
+                    let height = tile_height(end - row, self.most);
+                    match height {
+                        12 => self.tile::<12>(panel, column, row),
+                        8 => self.tile::<8>(panel, column, row),
+                        6 => self.tile::<6>(panel, column, row),
+                        4 => self.tile::<4>(panel, column, row),
+                        2 => self.tile::<2>(panel, column, row),
+                        _ => self.tile::<1>(panel, column, row),
+                    }
+                    row += height;
                 }
             }
         }
     }
 }
 
-impl<'a> Task<'a> {
-    #[cfg(test)]
-    pub(super) fn whole(w: &'a PackedMatrix, x: &'a [f32], out: &'a mut [f32]) -> Self {
-        assert_eq!(out.len() * w.n_in, x.len() * w.n_out);
-        let target = Target {
-            start: out.as_mut_ptr(),
-            n_out: w.n_out,
-        };
-        Task {
-            first_panel: 0,
-            panels: &w.data,
-            n_in: w.n_in,
-            x,
-            target,
-        }
-    }
-
-    #[inline(always)]
-    fn rows_in_tiles<const MOST: usize>(
-        &self,
-        panel: &[f32],
-        column: usize,
-        first: usize,
-        end: usize,
-    ) {
-        let mut row = first;
-        while row + MOST <= end {
-            self.tile::<MOST>(panel, column, row);
-            row += MOST;
-        }
-        if MOST > 8 && row + 8 <= end {
-            self.tile::<8>(panel, column, row);
-            row += 8;
-        }
-        if row + 4 <= end {
-            self.tile::<4>(panel, column, row);
-            row += 4;
-        }
-        if row + 2 <= end {
-            self.tile::<2>(panel, column, row);
-            row += 2;
-        }
-        if row < end {
-            self.tile::<1>(panel, column, row);
-        }
-    }
-
+impl Task<'_> {
     #[inline(always)]
     fn tile<const R: usize>(&self, panel: &[f32], column: usize, row: usize) {
+        let xs = &self.tiled[row * self.n_in..(row + R) * self.n_in];
         let mut total = [[0.0f32; PANEL]; R];
-        for first in (0..self.n_in).step_by(CHUNK) {
-            let len = CHUNK.min(self.n_in - first);
-            let weights = &panel[first * PANEL..(first + len) * PANEL];
-            let xs: [&[f32]; R] =
-                std::array::from_fn(|r| &self.x[(row + r) * self.n_in + first..][..len]);
-            let part = tile_chunk(weights, xs);
+        for (weights, xs) in panel.chunks(CHUNK * PANEL).zip(xs.chunks(CHUNK * R)) {
+            let part = tile_chunk::<R>(weights, xs);
             for r in 0..R {
                 for lane in 0..PANEL {
                     total[r][lane] += part[r][lane];
@@ -242,15 +249,60 @@ impl<'a> Task<'a> {
 }
 
 #[inline(always)]
-fn tile_chunk<const R: usize>(weights: &[f32], xs: [&[f32]; R]) -> [[f32; PANEL]; R] {
+fn tile_chunk<const R: usize>(weights: &[f32], xs: &[f32]) -> [[f32; PANEL]; R] {
     let mut acc = [[0.0f32; PANEL]; R];
-    for (i, w) in weights.as_chunks::<PANEL>().0.iter().enumerate() {
+    let inputs = weights
+        .as_chunks::<PANEL>()
+        .0
+        .iter()
+        .zip(xs.as_chunks::<R>().0);
+    for (w, x) in inputs {
         for r in 0..R {
-            let x = xs[r][i];
             for lane in 0..PANEL {
-                acc[r][lane] = x.mul_add(w[lane], acc[r][lane]);
+                acc[r][lane] = x[r].mul_add(w[lane], acc[r][lane]);
             }
         }
     }
     acc
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::dispatch::dispatch_at;
+
+    #[test]
+    fn a_product_has_the_same_bits_at_every_simd_level_and_tile_height() {
+        let wave =
+            |n: usize, rate: f32| (0..n).map(|i| (i as f32 * rate).sin()).collect::<Vec<_>>();
+        let (n_in, n_out, rows) = (300, 32, 13);
+        let w = PackedMatrix::stack(&[&wave(n_in * n_out, 0.37)], n_in).unwrap();
+        let x = wave(n_in * rows, 0.73);
+        let mut wanted = vec![0.0; rows * n_out];
+        matmul(&w, &x, &mut wanted).unwrap();
+        for level in [SimdLevel::Portable, SimdLevel::Avx2, SimdLevel::Avx512] {
+            for most in [6, 12] {
+                let mut out = vec![0.0; rows * n_out];
+                let target = Target {
+                    start: out.as_mut_ptr(),
+                    n_out,
+                };
+                let tiled = tile_rows(&x, n_in, most);
+                let task = Task {
+                    first_panel: 0,
+                    panels: &w.data,
+                    n_in,
+                    most,
+                    tiled: &tiled,
+                    target,
+                };
+                dispatch_at(level, task);
+                let same = out
+                    .iter()
+                    .zip(&wanted)
+                    .all(|(a, b)| a.to_bits() == b.to_bits());
+                assert!(same, "{level:?}, tiles of {most}");
+            }
+        }
+    }
 }

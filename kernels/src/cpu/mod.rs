@@ -4,8 +4,6 @@ mod attention;
 mod dispatch;
 mod exp;
 mod kv;
-#[cfg(test)]
-mod levels;
 mod matmul;
 mod pointwise;
 
