@@ -2,12 +2,12 @@
 
 use rayon::prelude::*;
 
-use super::dispatch::{Kernel, SimdLevel, dispatch};
+use super::dispatch::{Kernel, dispatch};
 use super::exp::exp_neg;
+use super::vector::{LANES, Vector};
 use crate::error::{KernelError, check_len};
 use crate::shape::{AttnRows, BlockLists, KvShape};
 
-const LANES: usize = 16;
 /// Partial sums of a query-key product over the head size.
 const PARTIALS: usize = 4;
 /// Below this many multiply-adds a call stays on its own thread: waking others would cost more.
@@ -129,7 +129,7 @@ struct Item<'a> {
 
 impl Kernel for Item<'_> {
     #[inline(always)]
-    fn run(self, _level: SimdLevel) {
+    fn run<V: Vector>(self) {
         let (hd, bt, run) = (self.shape.head_dim, self.shape.block_tok, self.shape.run());
         let group = self.lse.len();
         let n_entries = self.physical.len();
@@ -292,7 +292,7 @@ fn accumulate_at<const W: usize>(out: &mut [f32], p: &[f32], values: &[f32], d: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::dispatch::dispatch_at;
+    use crate::cpu::dispatch::{SimdLevel, dispatch_at};
 
     const LEVELS: [SimdLevel; 3] = [SimdLevel::Portable, SimdLevel::Avx2, SimdLevel::Avx512];
 

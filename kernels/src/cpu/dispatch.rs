@@ -5,6 +5,8 @@
 
 use std::sync::LazyLock;
 
+use super::vector::{LANES, Vector};
+
 /// Instruction sets that kernels are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SimdLevel {
@@ -44,7 +46,7 @@ fn detect() -> SimdLevel {
 
 /// A kernel body. `run` must be `#[inline(always)]`, and so must all that it calls in its inner loops.
 pub(super) trait Kernel {
-    fn run(self, level: SimdLevel);
+    fn run<V: Vector>(self);
 }
 
 /// Runs `kernel` compiled for the best level of this machine.
@@ -56,13 +58,15 @@ pub(super) fn dispatch<K: Kernel>(kernel: K) {
 pub(super) fn dispatch_at<K: Kernel>(level: SimdLevel, kernel: K) {
     #[cfg(target_arch = "x86_64")]
     {
+        use std::arch::x86_64::{__m256, __m512};
+
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
         fn run_avx512<K: Kernel>(kernel: K) {
-            kernel.run(SimdLevel::Avx512)
+            kernel.run::<__m512>()
         }
         #[target_feature(enable = "avx2,fma")]
         fn run_avx2<K: Kernel>(kernel: K) {
-            kernel.run(SimdLevel::Avx2)
+            kernel.run::<[__m256; 2]>()
         }
         match level.min(simd_level()) {
             // SAFETY: `simd_level` found these features on this machine.
@@ -73,5 +77,5 @@ pub(super) fn dispatch_at<K: Kernel>(level: SimdLevel, kernel: K) {
         }
     }
     let _ = level;
-    kernel.run(SimdLevel::Portable)
+    kernel.run::<[f32; LANES]>()
 }

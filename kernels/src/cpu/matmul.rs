@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use rayon::prelude::*;
 
 use super::dispatch::{Kernel, SimdLevel, dispatch, simd_level};
+use super::vector::{LANES, Vector};
 use crate::error::{KernelError, check_len};
 
 /// Outputs of a panel: computed side by side, one lane each.
-const PANEL: usize = 16;
+const PANEL: usize = LANES;
 /// Inputs summed before the partial sum is added to the total: bounds the rounding error of a long sum.
 const CHUNK: usize = 256;
 /// Rows of activations that stay in cache while the panels of a task pass over them; a multiple of every tile.
@@ -134,7 +135,8 @@ pub fn matmul(w: &PackedMatrix, x: &[f32], out: &mut [f32]) -> Result<(), Kernel
 fn most_rows(level: SimdLevel) -> usize {
     match level {
         SimdLevel::Avx512 => 12,
-        _ => 6,
+        SimdLevel::Avx2 => 6,
+        SimdLevel::Portable => 4,
     }
 }
 
@@ -196,7 +198,7 @@ struct Task<'a> {
 
 impl Kernel for Task<'_> {
     #[inline(always)]
-    fn run(self, _level: SimdLevel) {
+    fn run<V: Vector>(self) {
         let n_rows = self.tiled.len() / self.n_in;
         for block in (0..n_rows).step_by(ROW_BLOCK) {
             let end = n_rows.min(block + ROW_BLOCK);
@@ -206,12 +208,12 @@ impl Kernel for Task<'_> {
                 while row < end {
                     let height = tile_height(end - row, self.most);
                     match height {
-                        12 => self.tile::<12>(panel, column, row),
-                        8 => self.tile::<8>(panel, column, row),
-                        6 => self.tile::<6>(panel, column, row),
-                        4 => self.tile::<4>(panel, column, row),
-                        2 => self.tile::<2>(panel, column, row),
-                        _ => self.tile::<1>(panel, column, row),
+                        12 => self.tile::<V, 12>(panel, column, row),
+                        8 => self.tile::<V, 8>(panel, column, row),
+                        6 => self.tile::<V, 6>(panel, column, row),
+                        4 => self.tile::<V, 4>(panel, column, row),
+                        2 => self.tile::<V, 2>(panel, column, row),
+                        _ => self.tile::<V, 1>(panel, column, row),
                     }
                     row += height;
                 }
@@ -222,19 +224,19 @@ impl Kernel for Task<'_> {
 
 impl Task<'_> {
     #[inline(always)]
-    fn tile<const R: usize>(&self, panel: &[f32], column: usize, row: usize) {
+    fn tile<V: Vector, const R: usize>(&self, panel: &[f32], column: usize, row: usize) {
         let xs = &self.tiled[row * self.n_in..(row + R) * self.n_in];
-        let mut total = [[0.0f32; PANEL]; R];
+        let mut total = [V::zero(); R];
         for (weights, xs) in panel.chunks(CHUNK * PANEL).zip(xs.chunks(CHUNK * R)) {
-            let part = tile_chunk::<R>(weights, xs);
+            let part = tile_chunk::<V, R>(weights, xs);
             for r in 0..R {
-                for lane in 0..PANEL {
-                    total[r][lane] += part[r][lane];
-                }
+                total[r] = total[r].add(part[r]);
             }
         }
         let width = PANEL.min(self.target.n_out - column);
-        for (r, sums) in total.iter().enumerate() {
+        for (r, sum) in total.into_iter().enumerate() {
+            let mut lanes = [0.0; PANEL];
+            sum.store(&mut lanes);
             // SAFETY: row + r < rows and column + width <= n_out, so the range lies in the output; its columns
             // belong to this panel alone.
             unsafe {
@@ -242,25 +244,24 @@ impl Task<'_> {
                     .target
                     .start
                     .add((row + r) * self.target.n_out + column);
-                std::ptr::copy_nonoverlapping(sums.as_ptr(), to, width);
+                std::ptr::copy_nonoverlapping(lanes.as_ptr(), to, width);
             }
         }
     }
 }
 
 #[inline(always)]
-fn tile_chunk<const R: usize>(weights: &[f32], xs: &[f32]) -> [[f32; PANEL]; R] {
-    let mut acc = [[0.0f32; PANEL]; R];
+fn tile_chunk<V: Vector, const R: usize>(weights: &[f32], xs: &[f32]) -> [V; R] {
+    let mut acc = [V::zero(); R];
     let inputs = weights
         .as_chunks::<PANEL>()
         .0
         .iter()
         .zip(xs.as_chunks::<R>().0);
     for (w, x) in inputs {
+        let w = V::load(w);
         for r in 0..R {
-            for lane in 0..PANEL {
-                acc[r][lane] = x[r].mul_add(w[lane], acc[r][lane]);
-            }
+            acc[r] = acc[r].add_scaled(x[r], w);
         }
     }
     acc
@@ -281,7 +282,7 @@ mod tests {
         let mut wanted = vec![0.0; rows * n_out];
         matmul(&w, &x, &mut wanted).unwrap();
         for level in [SimdLevel::Portable, SimdLevel::Avx2, SimdLevel::Avx512] {
-            for most in [6, 12] {
+            for most in [4, 6, 12] {
                 let mut out = vec![0.0; rows * n_out];
                 let target = Target {
                     start: out.as_mut_ptr(),

@@ -6,6 +6,7 @@ mod exp;
 mod kv;
 mod matmul;
 mod pointwise;
+mod vector;
 
 pub use attention::{Attention, AttentionOut, paged_attention};
 pub use dispatch::{SimdLevel, simd_level};

@@ -2,11 +2,11 @@
 
 use rayon::prelude::*;
 
-use super::dispatch::{Kernel, SimdLevel, dispatch};
+use super::dispatch::{Kernel, dispatch};
 use super::exp::exp_neg;
+use super::vector::{LANES, Vector};
 use crate::error::{KernelError, check_len};
 
-const LANES: usize = 16;
 /// Elements of a task; a smaller call stays on its own thread.
 const TASK: usize = 1 << 14;
 
@@ -50,7 +50,7 @@ struct RmsNorm<'a> {
 
 impl Kernel for RmsNorm<'_> {
     #[inline(always)]
-    fn run(self, _level: SimdLevel) {
+    fn run<V: Vector>(self) {
         let n = self.weight.len();
         for (x, out) in self.x.chunks_exact(n).zip(self.out.chunks_exact_mut(n)) {
             let (whole, rest) = x.as_chunks::<LANES>();
@@ -172,7 +172,7 @@ struct SiluMul<'a> {
 
 impl Kernel for SiluMul<'_> {
     #[inline(always)]
-    fn run(self, _level: SimdLevel) {
+    fn run<V: Vector>(self) {
         let rows = self.x.chunks_exact(2 * self.n);
         for (x, out) in rows.zip(self.out.chunks_exact_mut(self.n)) {
             let (gate, up) = x.split_at(self.n);
