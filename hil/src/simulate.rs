@@ -214,22 +214,27 @@ impl SimSummary {
             "{}: {}{target}, {} runs\n",
             self.scenario, self.law, self.runs
         );
-        if let Some(m) = &self.simulated {
+        let Some(m) = &self.simulated else {
+            return text;
+        };
+        text += &format!(
+            "  T      mean {:.3}; on T_min {:.1} %, on T_max {:.1} % of {} draws\n",
+            m.mean_t,
+            100.0 * m.at_t_min_share,
+            100.0 * m.at_t_max_share,
+            m.rows
+        );
+        text += &format!("  H      {:.3} ± {:.3} nats\n", m.mean_h_nats, m.sd_h_nats);
+        if m.mean_loop_gain != 0.0 {
             text += &format!(
-                "  T      mean {:.3}; on T_min {:.1} %, on T_max {:.1} % of {} draws\n  H      {:.3} ± {:.3} nats\n  gain   ηV mean {:.3}, largest {:.3} (stable at fixed logits from 0 to 2)\n  τ      {:.1} nats per request, {:.1} at T = 1\n",
-                m.mean_t,
-                100.0 * m.at_t_min_share,
-                100.0 * m.at_t_max_share,
-                m.rows,
-                m.mean_h_nats,
-                m.sd_h_nats,
-                m.mean_loop_gain,
-                m.max_loop_gain,
-                m.tau_nats,
-                m.tau_raw_nats,
+                "  gain   ηV mean {:.3}, largest {:.3} (stable at fixed logits from 0 to 2)\n",
+                m.mean_loop_gain, m.max_loop_gain
             );
         }
-        text
+        text + &format!(
+            "  τ      {:.1} nats per request, {:.1} at T = 1\n",
+            m.tau_nats, m.tau_raw_nats
+        )
     }
 }
 
