@@ -58,7 +58,7 @@ pub struct Scenario {
     /// Seed of every random number, in place of the scenario's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Run directory to write [default: runs/<scenario>-<hash>]
+    /// Run directory to write [default: runs/SCENARIO-HASH]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Print results as JSON

@@ -57,7 +57,7 @@ pub fn write(figure: &Figure, stem: &Path) -> Result<(), FigureError> {
     write_sheet(&single(figure), stem)
 }
 
-/// Writes several figures on one sheet of two columns, as [`write`] does.
+/// Writes several figures on one sheet of two columns, as [`write()`] does.
 pub fn panel(figures: &[Figure], stem: &Path) -> Result<(), FigureError> {
     const CELL: (f64, f64) = (720.0, 440.0);
     let cell = |i: usize| {
