@@ -34,6 +34,8 @@ pub fn run(args: &args::Generate) -> Result<(), Failure> {
     let prompt = prompt(args)?;
     let loaded =
         Loaded::open(&Store::from_env(), &args.model, Device::Cpu).map_err(Failure::input)?;
+    let fits = law.check_vocab(loaded.config().vocab);
+    fits.map_err(|error| Failure::input(format!("--law: {error}")))?;
     let tokens = loaded.tokenizer.encode(&prompt).map_err(Failure::input)?;
     let context_tok = loaded.config().context_tok;
     let len_tok = tokens.len().saturating_add(args.new_tok);

@@ -27,15 +27,24 @@ pub fn run(args: &args::Hil) -> Result<(), Failure> {
     let report = validate(&loaded, &options, &mut |progress| advance(&bar, progress));
     bar.finish_and_clear();
     let report = report.map_err(failure)?;
-    if args.scenario.json {
-        show::json(&report.summary)?;
+    let shown = if args.scenario.json {
+        show::json(&report.summary)
     } else {
         let text = report.summary.to_text();
-        show::text(&format!("{text}written to {}\n", report.path.display()))?;
+        show::text(&format!("{text}written to {}\n", report.path.display()))
+    };
+    // A verdict counts whether or not somebody reads it to the end.
+    match shown {
+        Ok(()) | Err(Failure::BrokenPipe) => {}
+        Err(failure) => return Err(failure),
     }
-    match report.summary.verdict {
-        Some(Verdict::Fail) => Err(Failure::Verdict),
-        _ => Ok(()),
+    match (report.summary.verdict, report.summary.fault) {
+        (Some(Verdict::Fail), _) => Err(Failure::Verdict),
+        (verdict, Some(fault)) => Err(Failure::fault(format!(
+            "the negative control {fault:?} was not detected: {}, where FAIL was due",
+            verdict.map_or("no verdict".to_owned(), |v| v.to_string())
+        ))),
+        (_, None) => shown,
     }
 }
 

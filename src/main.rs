@@ -15,6 +15,7 @@ mod speed;
 use args::{Cli, Command};
 use clap::Parser;
 use failure::Failure;
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -27,7 +28,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
-                eprintln!("error: {message}");
+                // Nobody is left to tell when this fails too.
+                let _ = writeln!(std::io::stderr(), "error: {message}");
             }
             ExitCode::from(failure.code())
         }

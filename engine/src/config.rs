@@ -5,6 +5,9 @@ use std::path::Path;
 
 use crate::error::ModelError;
 
+/// More layers than any model has: a damaged file must not make the reader list millions of tensors.
+const MAX_LAYERS: usize = 4096;
+
 /// What [`ModelConfig`] can describe, for error messages.
 pub(crate) const SUPPORTED: &str = "llama, mistral, qwen2, qwen3";
 
@@ -125,6 +128,10 @@ impl ModelConfig {
             if seen == 0 || seen > 1 << 32 {
                 return bad(field, seen.to_string(), "1 to 2^32");
             }
+        }
+        if self.n_layers > MAX_LAYERS {
+            let allowed = format!("1 to {MAX_LAYERS}");
+            return bad("layer count", self.n_layers.to_string(), &allowed);
         }
         if !self.n_heads.is_multiple_of(self.n_kv_heads) {
             return bad(

@@ -1,6 +1,7 @@
 //! `etime hil`: a scenario on the real engine, predicted, measured, judged, and written to a run directory.
 
 use crate::experiment::{self, Experiment, ExperimentError, HilProgress, Outcome};
+use crate::level::free::PARTS;
 use crate::pictures::{self, PictureError};
 use crate::rundir::{
     About, BoxError, ModelRef, Phase, Place, RunDir, RunDirError, Side as Plant, Tag, Tagged,
@@ -9,7 +10,7 @@ use crate::rundir::{
 use crate::scenario::{Level, Loaded, ScenarioError};
 use crate::summary::{self, ExactSummary, FreeSummary, LoopSummary, Summary};
 use crate::workload::{Requests, RunRequests, Side, Texts, WorkloadError, read_prompts};
-use etime_control::law::Fault;
+use etime_control::law::{Fault, FieldError};
 use etime_control::trajectory::Trajectory;
 use etime_engine::ModelError;
 use etime_engine::load::{LoadError, Loaded as LoadedModel};
@@ -87,6 +88,9 @@ pub fn validate(
         let injected = fault.inject(&scenario.control.temperature);
         injected.map_err(ExperimentError::from)?;
     }
+    if levels.contains(&Level::Free) {
+        check_free(loaded, hil.record.runs)?;
+    }
     let dir = RunDir::create(&Place {
         out: options.out.clone(),
         root: options.root.clone(),
@@ -127,6 +131,33 @@ pub fn validate(
     write(&dir, &experiment, &outcome, &summary, options)?;
     let path = dir.finish(about(settings, source, scenario.seed))?;
     Ok(HilReport { path, summary })
+}
+
+/// Fewest tokens of a text that has a beginning, a middle and an end to resample.
+const MIN_FREE_TOK: usize = 8;
+
+/// Checks that the recordings can make a plant, and parts of them too.
+fn check_free(loaded: &Loaded, record_runs: usize) -> Result<(), ScenarioError> {
+    let workload = &loaded.scenario.workload;
+    let refuse = |path: &str, seen: usize, allowed: String| {
+        loaded.field_error(FieldError {
+            path: path.to_owned(),
+            seen: seen.to_string(),
+            allowed,
+        })
+    };
+    if workload.new_tok < MIN_FREE_TOK {
+        let allowed = format!("at least {MIN_FREE_TOK} where the free level is judged");
+        return Err(refuse("workload.new_tok", workload.new_tok, allowed));
+    }
+    if record_runs * workload.sequences < PARTS {
+        let allowed = format!(
+            "enough for {PARTS} recorded sequences: {} to a run, and the uncertainty is taken over {PARTS} parts",
+            workload.sequences
+        );
+        return Err(refuse("hil.record.runs", record_runs, allowed));
+    }
+    Ok(())
 }
 
 fn encode(loaded: &Loaded, model: &LoadedModel) -> Result<Requests, HilError> {

@@ -132,6 +132,22 @@ impl TemperatureLaw {
             }
         }
     }
+
+    /// Checks that the setpoint is below ln n, the entropy of a uniform draw from `vocab` tokens.
+    pub fn check_vocab(&self, vocab: usize) -> Result<(), FieldError> {
+        let ln_n = (vocab as f64).ln();
+        if let Some(target) = self.target_nats() {
+            ensure(
+                target < ln_n,
+                "temperature.target_nats",
+                target,
+                format!(
+                    "less than ln n = {ln_n:.4} nats, the entropy of a uniform draw from {vocab} tokens"
+                ),
+            )?;
+        }
+        Ok(())
+    }
 }
 
 impl Control {
@@ -175,17 +191,7 @@ impl Control {
 
     /// Checks what depends on the vocabulary: H* must lie in (0, ln n) and the head must fit.
     pub fn check_vocab(&self, vocab: usize) -> Result<(), FieldError> {
-        let ln_n = (vocab as f64).ln();
-        if let Some(target) = self.temperature.target_nats() {
-            ensure(
-                target < ln_n,
-                "temperature.target_nats",
-                target,
-                format!(
-                    "less than ln n = {ln_n:.4} nats, the entropy of a uniform draw from {vocab} tokens"
-                ),
-            )?;
-        }
+        self.temperature.check_vocab(vocab)?;
         if let Sensor::TopK { k } = self.sensor {
             ensure(
                 k <= vocab,

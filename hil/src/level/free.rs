@@ -96,7 +96,7 @@ pub struct Prediction {
 }
 
 /// Disjoint parts that the recordings are split into, by prompt.
-const PARTS: usize = 8;
+pub const PARTS: usize = 8;
 
 /// Predicts the judged ensemble under `control` from open-loop recordings.
 pub fn predict(

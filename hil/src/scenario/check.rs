@@ -136,6 +136,17 @@ fn check_workload(workload: &Workload) -> Result<(), FieldError> {
     within("workload.sequences", workload.sequences, MAX_COUNT)?;
     within("workload.prompt_tok", workload.prompt_tok, MAX_TEXT_TOK)?;
     within("workload.new_tok", workload.new_tok, MAX_TEXT_TOK)?;
+    let prompt_bytes = workload.sequences as u128 * workload.prompt_tok as u128 * 4;
+    ensure(
+        prompt_bytes <= MAX_ROWS_BYTES,
+        "workload.prompt_tok",
+        workload.prompt_tok,
+        format!(
+            "less: the prompts of {} sequences fill more than {} GiB",
+            workload.sequences,
+            MAX_ROWS_BYTES >> 30
+        ),
+    )?;
     check_rows("workload.sequences", 1, workload)
 }
 
