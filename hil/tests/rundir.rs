@@ -321,10 +321,10 @@ fn two_equal_runs_write_equal_bytes_but_for_times() {
 fn the_same_run_again_replaces_the_first_in_whole() {
     let root = tempfile::tempdir().unwrap();
     let first = whole_run(&place(root.path(), None));
-    fs::write(first.join("stray"), "").unwrap();
+    let before = fs::read(first.join("manifest.json")).unwrap();
     let second = whole_run(&place(root.path(), None));
     assert_eq!(first, second);
-    assert!(!second.join("stray").exists());
+    assert_ne!(fs::read(second.join("manifest.json")).unwrap(), before);
     assert_eq!(entries(root.path()).len(), 1);
 }
 
@@ -374,12 +374,32 @@ fn an_out_that_is_a_run_is_replaced_even_through_a_link() {
     let root = tempfile::tempdir().unwrap();
     let out = root.path().join("mine");
     whole_run(&place(root.path(), Some(out.clone())));
-    fs::write(out.join("stray"), "").unwrap();
+    let first = fs::read(out.join("manifest.json")).unwrap();
     let link = root.path().join("link");
     std::os::unix::fs::symlink(&out, &link).unwrap();
     whole_run(&place(root.path(), Some(link)));
-    assert!(!out.join("stray").exists() && out.join("manifest.json").exists());
+    assert_ne!(fs::read(out.join("manifest.json")).unwrap(), first);
     assert_eq!(entries(root.path()), ["link", "mine"]);
+}
+
+#[test]
+fn a_run_directory_that_somebody_put_a_file_into_is_left_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("mine");
+    whole_run(&place(root.path(), Some(out.clone())));
+    fs::create_dir_all(out.join("figures/extra")).unwrap();
+    fs::write(out.join("figures/extra/notes.txt"), "mine").unwrap();
+    let Err(error) = RunDir::create(&place(root.path(), Some(out.clone()))) else {
+        panic!("accepted");
+    };
+    assert!(
+        error.to_string().contains("figures/extra/notes.txt"),
+        "{error}"
+    );
+    assert_eq!(
+        fs::read(out.join("figures/extra/notes.txt")).unwrap(),
+        b"mine"
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::error::{BoxError, RunDirError};
 use super::manifest::{About, FileRef, MANIFEST, Manifest};
 use super::{Place, temp, time};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -201,9 +201,40 @@ fn refuse_foreign(path: &Path) -> Result<(), RunDirError> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(RunDirError::Unwritable { path, source }),
         Ok(found) if !found.is_dir() => Err(RunDirError::IsFile { path }),
-        Ok(_) if !Manifest::marks(&path) => Err(RunDirError::NotARun { path }),
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            let Some(written) = Manifest::files_of(&path) else {
+                return Err(RunDirError::NotARun { path });
+            };
+            let foreign = first_other(&path, "", &written);
+            match foreign.map_err(|source| unreadable(&path, source))? {
+                Some(file) => Err(RunDirError::HoldsOthers { path, file }),
+                None => Ok(()),
+            }
+        }
     }
+}
+
+fn unreadable(path: &Path, source: io::Error) -> RunDirError {
+    RunDirError::Unwritable {
+        path: path.to_path_buf(),
+        source,
+    }
+}
+
+/// A file below `dir` that is not among `written`.
+fn first_other(dir: &Path, prefix: &str, written: &BTreeSet<String>) -> io::Result<Option<String>> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        let other = match entry.file_type()?.is_dir() {
+            true => first_other(&entry.path(), &format!("{name}/"), written)?,
+            false => (!written.contains(&name)).then_some(name),
+        };
+        if other.is_some() {
+            return Ok(other);
+        }
+    }
+    Ok(None)
 }
 
 /// The folder that holds `path`; `.` for a bare name.

@@ -16,6 +16,10 @@ pub enum RunDirError {
         "{path}: exists and is no etime run (it has no manifest.json of one), so it is left alone; name a new directory or remove it"
     )]
     NotARun { path: PathBuf },
+    #[error(
+        "{path}: holds `{file}`, which the run that is there did not write, so it is left alone; move that file or name a new directory"
+    )]
+    HoldsOthers { path: PathBuf, file: String },
     #[error("{path}: no run directory can be created there: {source}")]
     Unwritable { path: PathBuf, source: io::Error },
     #[error("{path}: the file was to be written twice in one run")]

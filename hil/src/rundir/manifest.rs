@@ -1,8 +1,9 @@
 //! `manifest.json`: what a run was made from, and checksums of what it left.
 
 use super::Host;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Version of this package.
@@ -79,15 +80,18 @@ impl Manifest {
         }
     }
 
-    /// Whether `dir` is a run of etime, of this version or another.
-    pub(super) fn marks(dir: &Path) -> bool {
+    /// The files that the run in `dir` wrote, its manifest among them; `None` where no etime run is, of this version
+    /// or another.
+    pub(super) fn files_of(dir: &Path) -> Option<BTreeSet<String>> {
         #[derive(Deserialize)]
-        struct Kind {
+        struct Written {
             kind: String,
+            #[serde(default)]
+            files: BTreeMap<String, IgnoredAny>,
         }
-        std::fs::read(dir.join(MANIFEST))
-            .ok()
-            .and_then(|text| serde_json::from_slice::<Kind>(&text).ok())
-            .is_some_and(|found| found.kind == KIND)
+        let text = std::fs::read(dir.join(MANIFEST)).ok()?;
+        let found: Written = serde_json::from_slice(&text).ok()?;
+        let manifest = std::iter::once(MANIFEST.to_string());
+        (found.kind == KIND).then(|| found.files.into_keys().chain(manifest).collect())
     }
 }
