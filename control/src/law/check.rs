@@ -1,6 +1,6 @@
 //! What a law's parameters may be.
 
-use super::{Integral, Measure, Normalised, TemperatureLaw};
+use super::{Integral, Normalised, TemperatureLaw};
 use crate::config::{Control, Limits, Sensor};
 
 /// A field whose value is not allowed. `path` is the field's path below the struct that was checked.
@@ -12,7 +12,8 @@ pub struct FieldError {
     pub allowed: String,
 }
 
-fn ensure(
+/// Refuses the field at `path`, whose value is `seen`, unless `ok`.
+pub fn ensure(
     ok: bool,
     path: &str,
     seen: impl ToString,
@@ -210,11 +211,6 @@ impl Control {
             None => thermal.h_nats,
         };
         reading.max(self.h_min_nats)
-    }
-
-    /// Whether the law listens to the raw distribution.
-    pub fn reads_raw(&self) -> bool {
-        self.temperature.measure() == Measure::Raw
     }
 }
 

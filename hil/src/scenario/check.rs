@@ -3,7 +3,7 @@
 use super::{Hil, Loaded, ScenarioError, Workload};
 use crate::tolerance::Tolerance;
 use etime_control::driver::Clock;
-use etime_control::law::FieldError;
+use etime_control::law::{FieldError, ensure};
 use etime_control::trajectory::Sample;
 
 /// Longest prompt or text of one request, tokens.
@@ -14,22 +14,6 @@ const MAX_COUNT: usize = 1 << 20;
 const MAX_ROWS_BYTES: u128 = 16 << 30;
 /// Most token slots of a KV pool.
 const MAX_POOL_TOK: usize = 1 << 28;
-
-fn ensure(
-    ok: bool,
-    path: &str,
-    seen: impl ToString,
-    allowed: impl Into<String>,
-) -> Result<(), FieldError> {
-    if ok {
-        return Ok(());
-    }
-    Err(FieldError {
-        path: path.to_owned(),
-        seen: seen.to_string(),
-        allowed: allowed.into(),
-    })
-}
 
 fn within(path: &str, seen: usize, most: usize) -> Result<(), FieldError> {
     ensure(
