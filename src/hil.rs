@@ -4,7 +4,7 @@ use crate::args;
 use crate::failure::Failure;
 use crate::progress::{Unit, bar};
 use crate::show;
-use crate::sim::{load, rundir_failure};
+use crate::sim::{destination, load, rundir_failure};
 use etime_control::law::Fault;
 use etime_control::serve::ServeError;
 use etime_hil::experiment::{ExperimentError, HilProgress};
@@ -12,13 +12,11 @@ use etime_hil::judge::Verdict;
 use etime_hil::scenario::Level;
 use etime_hil::validate::{HilError, HilOptions, validate};
 use indicatif::ProgressBar;
-use std::path::PathBuf;
 
 pub fn run(args: &args::Hil) -> Result<(), Failure> {
     let loaded = load(&args.scenario, &[])?;
     let options = HilOptions {
-        out: args.scenario.out.clone(),
-        root: PathBuf::from("runs"),
+        to: destination(&args.scenario),
         fault: args.negative_control.map(Fault::from),
         levels: levels(&args.level),
         keep_recording: args.keep_recording,

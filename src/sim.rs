@@ -4,9 +4,9 @@ use crate::args;
 use crate::failure::Failure;
 use crate::progress::{Unit, bar};
 use crate::show;
-use etime_hil::rundir::RunDirError;
+use etime_hil::rundir::{Destination, RunDirError};
 use etime_hil::scenario::{Loaded, ScenarioError};
-use etime_hil::simulate::{SimOptions, SimulateError, simulate};
+use etime_hil::simulate::{SimulateError, simulate};
 use std::path::PathBuf;
 
 /// Reads the scenario with every override in it; `--seed` is one.
@@ -22,15 +22,20 @@ pub fn load(args: &args::Scenario, more: &[String]) -> Result<Loaded, ScenarioEr
     Loaded::read(&args.path, &sets)
 }
 
+/// The run directory asked for, or one below `runs/`.
+pub fn destination(args: &args::Scenario) -> Destination {
+    Destination {
+        out: args.out.clone(),
+        root: PathBuf::from("runs"),
+    }
+}
+
 pub fn run(args: &args::Sim) -> Result<(), Failure> {
     let loaded = load(&args.scenario, &[])?;
-    let options = SimOptions {
-        out: args.scenario.out.clone(),
-        root: PathBuf::from("runs"),
-    };
+    let to = destination(&args.scenario);
     let bar = bar(Unit::Count("runs"));
     bar.set_message("simulate");
-    let outcome = simulate(&loaded, &options, &|done, all| {
+    let outcome = simulate(&loaded, &to, &|done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     });
@@ -48,7 +53,9 @@ pub fn run(args: &args::Sim) -> Result<(), Failure> {
 
 fn failure(error: SimulateError) -> Failure {
     match error {
-        SimulateError::NoSim { .. } | SimulateError::Plant(_) => Failure::input(error),
+        SimulateError::NoSim { .. } | SimulateError::Workload(_) | SimulateError::Plant(_) => {
+            Failure::input(error)
+        }
         SimulateError::RunDir(error) => rundir_failure(error),
         SimulateError::Run(_) | SimulateError::Ron(_) | SimulateError::Picture(_) => {
             Failure::fault(error)

@@ -38,7 +38,7 @@ impl Lab {
             tokens.truncate(32);
             tokens
         };
-        let prompts = prompts.iter().map(|p| encode(&p.prompt)).collect();
+        let prompts = prompts.list.iter().map(|p| encode(&p.prompt)).collect();
         let limits = Limits {
             block_tok: 16,
             kv_blocks: 8 * (32 + NEW_TOK).div_ceil(16),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::error::Category;
 
 use crate::config::{ModelConfig, RopeScaling, SUPPORTED};
 use crate::error::ModelError;
@@ -49,9 +50,18 @@ struct Rope {
 impl ModelConfig {
     /// Parses the text of `file`, whose name is used in errors.
     pub fn from_hf_json(json: &[u8], file: &Path) -> Result<Self, ModelError> {
-        let raw: Raw = serde_json::from_slice(json).map_err(|source| ModelError::Json {
-            file: file.to_path_buf(),
-            source,
+        let reader = &mut serde_json::Deserializer::from_slice(json);
+        let raw: Raw = serde_path_to_error::deserialize(reader).map_err(|error| {
+            let field = error.path().to_string();
+            let (file, source) = (file.to_path_buf(), error.into_inner());
+            match source.classify() {
+                Category::Data => ModelError::FieldType {
+                    file,
+                    field,
+                    source,
+                },
+                _ => ModelError::Json { file, source },
+            }
         })?;
         resolve(raw, &Fields { file })
     }

@@ -17,6 +17,12 @@ pub enum ModelError {
         file: PathBuf,
         source: serde_json::Error,
     },
+    #[error("{}: {field}: {source}", file.display())]
+    FieldType {
+        file: PathBuf,
+        field: String,
+        source: serde_json::Error,
+    },
     #[error("{}: {field} is {seen}, allowed: {allowed}", file.display())]
     Field {
         file: PathBuf,

@@ -14,6 +14,7 @@ pub mod signal;
 pub mod simulate;
 pub mod speed;
 pub mod summary;
+mod text;
 pub mod tolerance;
 pub mod validate;
 pub mod workload;

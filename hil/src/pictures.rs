@@ -2,14 +2,14 @@
 
 use crate::experiment::{Experiment, Outcome};
 use crate::figures::{
-    self, Bounds, Clock, Distribution, Entropy, Figure, FigureError, LoopGain, Mark, SignalRow,
-    Temperature, Verdicts,
+    self, Bounds, Clock, Distribution, Drawn, Entropy, Figure, FigureError, LoopGain, Mark,
+    SignalRow, Temperature, Verdicts,
 };
 use crate::judge::{Judged, Verdict};
+use crate::rundir::{RunDir, RunDirError};
 use etime_control::clock::surrogate_tau;
 use etime_control::config::Sensor;
 use etime_control::trajectory::{Sample, Trajectory};
-use std::path::Path;
 
 #[derive(Debug, thiserror::Error)]
 #[error("a figure cannot be drawn: {0}")]
@@ -18,16 +18,31 @@ pub struct PictureError(#[from] FigureError);
 /// Figures on the sheet that shows a run at a glance.
 const AT_A_GLANCE: usize = 4;
 
-/// Writes `figure` as `stem`.svg and `stem`.png.
-pub fn write(figure: &Figure, stem: &Path) -> Result<(), PictureError> {
-    Ok(figures::write(figure, stem)?)
-}
-
-/// Writes the first figures on one sheet.
-pub fn write_panel(figures: &[(&'static str, Figure)], stem: &Path) -> Result<(), PictureError> {
+/// Draws every figure, and the first ones on one sheet called `panel`.
+pub fn draw(
+    figures: &[(&'static str, Figure)],
+) -> Result<Vec<(&'static str, Drawn)>, PictureError> {
+    let mut drawn = Vec::with_capacity(figures.len() + 1);
+    for (name, figure) in figures {
+        drawn.push((*name, figures::draw(figure)?));
+    }
     let first = figures.iter().take(AT_A_GLANCE);
     let first: Vec<Figure> = first.map(|(_, figure)| figure.clone()).collect();
-    Ok(figures::panel(&first, stem)?)
+    if !first.is_empty() {
+        drawn.push(("panel", figures::panel(&first)?));
+    }
+    Ok(drawn)
+}
+
+/// Writes each picture as SVG and PNG below `figures/`.
+pub fn write(dir: &RunDir, pictures: &[(&'static str, Drawn)]) -> Result<(), RunDirError> {
+    for (name, drawn) in pictures {
+        dir.write_text(&format!("figures/{name}.svg"), &drawn.svg)?;
+        dir.write(&format!("figures/{name}.png"), |out| {
+            Ok(out.write_all(&drawn.png)?)
+        })?;
+    }
+    Ok(())
 }
 
 /// Both sides of the comparison that is drawn: the free ensembles, else the replayed run, else the forced one.

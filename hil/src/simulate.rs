@@ -3,13 +3,13 @@
 use crate::figures::{Clock, Entropy, Figure, LoopGain, Temperature};
 use crate::pictures::{self, PictureError, mean_path, paths, surrogate_path};
 use crate::rundir::{
-    About, Phase, Place, RunDir, RunDirError, Side, Tag, Tagged, write_requests, write_steps,
-    write_trajectory,
+    About, Destination, Phase, Place, RunDir, RunDirError, Side, Tag, Tagged, write_requests,
+    write_steps, write_trajectory,
 };
 use crate::scenario::{Loaded, Sim};
 use crate::seed::derive;
 use crate::summary::LoopSummary;
-use crate::workload::{self, Requests};
+use crate::workload::{self, Requests, WorkloadError, read_prompts_text};
 use etime_control::config::{Control, Limits};
 use etime_control::driver::{self, Job, RunError};
 use etime_control::trajectory::Trajectory;
@@ -18,18 +18,12 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where the results go.
-#[derive(Clone, Debug)]
-pub struct SimOptions {
-    /// The run directory; `None` for one named by the scenario under `root`.
-    pub out: Option<PathBuf>,
-    pub root: PathBuf,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
     #[error("{}: the scenario has no `sim`: it names no simulated plant\n  hint: etime hil runs it on its engine", path.display())]
     NoSim { path: PathBuf },
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
     #[error(transparent)]
     Plant(#[from] SimError),
     #[error(transparent)]
@@ -68,18 +62,20 @@ pub struct SimOutcome {
 /// Every number depends on the scenario alone: run r draws with its own seed, derived from the scenario's.
 pub fn simulate(
     loaded: &Loaded,
-    options: &SimOptions,
+    to: &Destination,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<SimOutcome, SimulateError> {
     let scenario = &loaded.scenario;
     let sim = scenario.sim.as_ref().ok_or_else(|| SimulateError::NoSim {
         path: loaded.path().to_owned(),
     })?;
+    let prompts = loaded.prompts().map(|path| read_prompts_text(&path));
+    let prompts = prompts.transpose()?;
     let dir = RunDir::create(&Place {
-        out: options.out.clone(),
-        root: options.root.clone(),
+        to: to.clone(),
         name: loaded.name(),
-        scenario: scenario.to_ron()?,
+        scenario: loaded.movable().to_ron()?,
+        prompts,
         options: "sim".to_owned(),
     })?;
     let indices: Vec<u64> = (0..sim.runs as u64).collect();
@@ -98,10 +94,8 @@ pub fn simulate(
         simulated: LoopSummary::of(&runs.iter().collect::<Vec<_>>()),
     };
     write(&dir, &runs, &summary)?;
-    for (name, figure) in figures(&scenario.control, scenario.seed, &runs) {
-        let stem = dir.stage(&format!("figures/{name}"))?;
-        pictures::write(&figure, &stem)?;
-    }
+    let figures = figures(&scenario.control, scenario.seed, &runs);
+    pictures::write(&dir, &pictures::draw(&figures)?)?;
     let path = dir.finish(About {
         device: None,
         model: None,
@@ -249,7 +243,7 @@ mod tests {
 
     fn run(out: &Path, threads: usize) -> SimOutcome {
         let loaded = Loaded::from_text(Path::new("test.ron"), TEXT.to_owned(), &[]).unwrap();
-        let options = SimOptions {
+        let to = Destination {
             out: Some(out.to_owned()),
             root: PathBuf::new(),
         };
@@ -257,8 +251,7 @@ mod tests {
             .num_threads(threads)
             .build()
             .unwrap();
-        pool.install(|| simulate(&loaded, &options, &|_, _| {}))
-            .unwrap()
+        pool.install(|| simulate(&loaded, &to, &|_, _| {})).unwrap()
     }
 
     #[test]

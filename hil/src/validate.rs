@@ -4,12 +4,12 @@ use crate::experiment::{self, Experiment, ExperimentError, HilProgress, Outcome}
 use crate::level::free::PARTS;
 use crate::pictures::{self, PictureError};
 use crate::rundir::{
-    About, BoxError, ModelRef, Phase, Place, RunDir, RunDirError, Side as Plant, Tag, Tagged,
-    write_recording, write_requests, write_steps, write_timing, write_trajectory,
+    About, BoxError, Destination, ModelRef, Phase, Place, RunDir, RunDirError, Side as Plant, Tag,
+    Tagged, write_recording, write_requests, write_steps, write_timing, write_trajectory,
 };
-use crate::scenario::{Level, Loaded, ScenarioError};
+use crate::scenario::{Hil, Level, Loaded, ScenarioError, Workload};
 use crate::summary::{self, ExactSummary, FreeSummary, LoopSummary, Summary};
-use crate::workload::{Requests, RunRequests, Side, Texts, WorkloadError, read_prompts};
+use crate::workload::{Prompts, Requests, RunRequests, Side, Texts, WorkloadError, read_prompts};
 use etime_control::law::{Fault, FieldError};
 use etime_control::trajectory::Trajectory;
 use etime_engine::ModelError;
@@ -21,9 +21,7 @@ use std::path::PathBuf;
 /// What the command line adds to a scenario.
 #[derive(Clone, Debug)]
 pub struct HilOptions {
-    /// The run directory; `None` for one named by the scenario under `root`.
-    pub out: Option<PathBuf>,
-    pub root: PathBuf,
+    pub to: Destination,
     /// Put into the predicted controller alone.
     pub fault: Option<Fault>,
     /// Levels to judge in place of the scenario's.
@@ -91,21 +89,34 @@ pub fn validate(
     if levels.contains(&Level::Free) {
         check_free(loaded, hil.record.runs)?;
     }
+    let prompts = loaded.prompts().ok_or_else(|| HilError::NoPrompts {
+        path: loaded.path().to_owned(),
+    })?;
+    let prompts = read_prompts(&prompts)?;
+    let store = Store::from_env();
+    let source = store.resolve(&settings.model)?;
+    let source = ModelRef {
+        name: source.name.clone(),
+        blake3: source.blake3()?,
+    };
+    let mut resolved = loaded.movable();
+    if let Some(hil) = &mut resolved.hil {
+        hil.levels = levels.clone();
+    }
     let dir = RunDir::create(&Place {
-        out: options.out.clone(),
-        root: options.root.clone(),
+        to: options.to.clone(),
         name: loaded.name(),
-        scenario: scenario.to_ron()?,
-        options: format!("hil {levels:?} {:?}", options.fault),
+        scenario: resolved.to_ron()?,
+        prompts: Some(prompts.text.clone()),
+        options: format!("hil {:?} {}", options.fault, source.blake3),
     })?;
 
-    let model = LoadedModel::open(&Store::from_env(), &settings.model, settings.device)?;
+    let model = LoadedModel::open(&store, &settings.model, settings.device)?;
     loaded.check_vocab(model.config().vocab)?;
-    let requests = encode(loaded, &model)?;
-    let source = ModelRef {
-        name: model.source.name.clone(),
-        blake3: model.source.blake3()?,
-    };
+    if levels.contains(&Level::Free) {
+        check_recordings(loaded, hil, model.config().vocab)?;
+    }
+    let requests = encode(&scenario.workload, &prompts, &model)?;
     let judged_runs = match levels.contains(&Level::Free) {
         true => hil.runs,
         false => 1,
@@ -160,23 +171,43 @@ fn check_free(loaded: &Loaded, record_runs: usize) -> Result<(), ScenarioError> 
     Ok(())
 }
 
-fn encode(loaded: &Loaded, model: &LoadedModel) -> Result<Requests, HilError> {
-    let path = loaded.prompts().ok_or_else(|| HilError::NoPrompts {
-        path: loaded.path().to_owned(),
-    })?;
+/// Most bytes that the recorded logits may take; they are held in memory.
+const MAX_RECORDED_BYTES: u128 = 16 << 30;
+
+/// Checks that the logits of all recordings fit the memory of a common machine.
+fn check_recordings(loaded: &Loaded, hil: &Hil, vocab: usize) -> Result<(), ScenarioError> {
+    let workload = &loaded.scenario.workload;
+    let rows = hil.record.runs as u128
+        * hil.record.temperatures.len() as u128
+        * workload.sequences as u128
+        * workload.new_tok as u128;
+    let bytes = rows * vocab as u128 * 4;
+    if bytes <= MAX_RECORDED_BYTES {
+        return Ok(());
+    }
+    Err(loaded.field_error(FieldError {
+        path: "hil.record.runs".to_owned(),
+        seen: hil.record.runs.to_string(),
+        allowed: format!(
+            "fewer: {rows} recorded rows of {vocab} logits take {} GiB of memory, and {} are allowed",
+            bytes >> 30,
+            MAX_RECORDED_BYTES >> 30
+        ),
+    }))
+}
+
+fn encode(
+    workload: &Workload,
+    prompts: &Prompts,
+    model: &LoadedModel,
+) -> Result<Requests, HilError> {
     let eos = model.eos_ids();
     let texts = Texts {
         context_tok: model.config().context_tok,
         eos: &eos,
     };
     let encode = |text: &str| -> Result<Vec<u32>, BoxError> { Ok(model.tokenizer.encode(text)?) };
-    let workload = &loaded.scenario.workload;
-    Ok(Requests::encode(
-        workload,
-        &read_prompts(&path)?,
-        &texts,
-        &encode,
-    )?)
+    Ok(Requests::encode(workload, prompts, &texts, &encode)?)
 }
 
 fn joined(runs: impl Iterator<Item = RunRequests>) -> RunRequests {
@@ -241,12 +272,7 @@ fn write(
         })?;
     }
     let figures = pictures::of(experiment, outcome);
-    for (name, figure) in &figures {
-        pictures::write(figure, &dir.stage(&format!("figures/{name}"))?)?;
-    }
-    if !figures.is_empty() {
-        pictures::write_panel(&figures, &dir.stage("figures/panel")?)?;
-    }
+    pictures::write(dir, &pictures::draw(&figures)?)?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! the open-loop recordings, so that a prediction never rests on a text that it is judged on.
 
 use crate::scenario::Workload;
+use crate::text::read_text;
 use etime_control::serve::Request;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,19 @@ pub struct Prompt {
     pub prompt: String,
     /// A continuation that a person would write.
     pub reference: String,
+    /// One-based line of the file.
+    #[serde(skip)]
+    pub line: usize,
+}
+
+/// A file of prompts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompts {
+    pub path: PathBuf,
+    /// The file, word for word.
+    pub text: String,
+    /// At least two.
+    pub list: Vec<Prompt>,
 }
 
 /// What a prompt is for.
@@ -56,28 +70,53 @@ pub enum WorkloadError {
     },
     #[error("{}: {held} prompts, at least 2 are needed: one to judge, one to record", path.display())]
     TooFew { path: PathBuf, held: usize },
-    #[error("prompt `{id}` cannot be turned into tokens: {source}")]
-    Encode { id: String, source: BoxError },
-    #[error("prompt `{id}` has no tokens: a sequence needs at least one to start from")]
-    Empty { id: String },
+    #[error("{}:{line}: prompt `{id}`: {problem}", path.display())]
+    Prompt {
+        path: PathBuf,
+        line: usize,
+        id: String,
+        problem: PromptProblem,
+    },
+}
+
+/// Why a model cannot continue a prompt.
+#[derive(Debug, thiserror::Error)]
+pub enum PromptProblem {
+    #[error("it cannot be turned into tokens: {0}")]
+    Encode(BoxError),
+    #[error("it has no tokens: a sequence needs at least one to start from")]
+    Empty,
     #[error(
-        "prompt `{id}` of {prompt_tok} tokens and workload.new_tok = {new_tok} make {} tokens: longer than the model's context of {context_tok}",
+        "its {prompt_tok} tokens and workload.new_tok = {new_tok} make {} tokens: longer than the model's context of {context_tok}",
         prompt_tok + new_tok
     )]
     TooLong {
-        id: String,
         prompt_tok: usize,
         new_tok: usize,
         context_tok: usize,
     },
 }
 
+/// Larger than any file of prompts that a person writes.
+const MAX_PROMPTS_BYTES: u64 = 64 << 20;
+
 /// Reads a file of JSON lines; blank lines are skipped.
-pub fn read_prompts(path: &Path) -> Result<Vec<Prompt>, WorkloadError> {
-    let text = std::fs::read_to_string(path).map_err(|source| WorkloadError::Unreadable {
+pub fn read_prompts(path: &Path) -> Result<Prompts, WorkloadError> {
+    let text = read_prompts_text(path)?;
+    let list = parse_prompts(path, &text)?;
+    let path = path.to_owned();
+    Ok(Prompts { path, text, list })
+}
+
+/// The text of a file of prompts, not yet looked at.
+pub fn read_prompts_text(path: &Path) -> Result<String, WorkloadError> {
+    read_text(path, MAX_PROMPTS_BYTES).map_err(|source| WorkloadError::Unreadable {
         path: path.to_owned(),
         source,
-    })?;
+    })
+}
+
+fn parse_prompts(path: &Path, text: &str) -> Result<Vec<Prompt>, WorkloadError> {
     let mut prompts = Vec::new();
     let mut lines = std::collections::BTreeMap::new();
     for (index, text) in text
@@ -86,11 +125,13 @@ pub fn read_prompts(path: &Path) -> Result<Vec<Prompt>, WorkloadError> {
         .filter(|(_, text)| !text.trim().is_empty())
     {
         let line = index + 1;
-        let prompt: Prompt = serde_json::from_str(text).map_err(|error| WorkloadError::Line {
-            path: path.to_owned(),
-            line,
-            problem: error.to_string(),
-        })?;
+        let mut prompt: Prompt =
+            serde_json::from_str(text).map_err(|error| WorkloadError::Line {
+                path: path.to_owned(),
+                line,
+                problem: error.to_string(),
+            })?;
+        prompt.line = line;
         if let Some(first) = lines.insert(prompt.id.clone(), line) {
             return Err(WorkloadError::DuplicateId {
                 path: path.to_owned(),
@@ -147,35 +188,36 @@ impl Requests {
     /// Turns prompts into tokens, cuts them to `workload.prompt_tok`, and checks that they fit the context.
     pub fn encode(
         workload: &Workload,
-        prompts: &[Prompt],
+        prompts: &Prompts,
         texts: &Texts,
         encode: &dyn Fn(&str) -> Result<Vec<u32>, BoxError>,
     ) -> Result<Self, WorkloadError> {
-        let one = |(index, prompt): (usize, &Prompt)| {
-            let id = || prompt.id.clone();
-            let mut tokens = encode(&prompt.prompt)
-                .map_err(|source| WorkloadError::Encode { id: id(), source })?;
+        let mut all = Vec::with_capacity(prompts.list.len());
+        for (number, prompt) in (0..).zip(&prompts.list) {
+            let refuse = |problem| WorkloadError::Prompt {
+                path: prompts.path.clone(),
+                line: prompt.line,
+                id: prompt.id.clone(),
+                problem,
+            };
+            let tokens = encode(&prompt.prompt);
+            let mut tokens = tokens.map_err(|error| refuse(PromptProblem::Encode(error)))?;
             tokens.truncate(workload.prompt_tok);
             if tokens.is_empty() {
-                return Err(WorkloadError::Empty { id: id() });
+                return Err(refuse(PromptProblem::Empty));
             }
             if tokens.len() + workload.new_tok > texts.context_tok {
-                return Err(WorkloadError::TooLong {
-                    id: id(),
+                return Err(refuse(PromptProblem::TooLong {
                     prompt_tok: tokens.len(),
                     new_tok: workload.new_tok,
                     context_tok: texts.context_tok,
-                });
+                }));
             }
-            let number = index as u64;
-            Ok(Encoded { number, tokens })
-        };
-        let all: Vec<Encoded> = prompts
-            .iter()
-            .enumerate()
-            .map(one)
-            .collect::<Result<_, _>>()?;
-        let (judged, recorded) = all.into_iter().partition(|prompt| prompt.number % 2 == 0);
+            all.push(Encoded { number, tokens });
+        }
+        let (judged, recorded) = all
+            .into_iter()
+            .partition(|prompt: &Encoded| prompt.number.is_multiple_of(2));
         Ok(Requests {
             judged,
             recorded,
@@ -251,14 +293,19 @@ mod tests {
         }
     }
 
-    fn prompts(texts: &[&str]) -> Vec<Prompt> {
+    fn prompts(texts: &[&str]) -> Prompts {
         let prompt = |(i, text): (usize, &&str)| Prompt {
             id: format!("p{i}"),
             kind: "test".to_owned(),
             prompt: (*text).to_owned(),
             reference: String::new(),
+            line: i + 1,
         };
-        texts.iter().enumerate().map(prompt).collect()
+        Prompts {
+            path: PathBuf::from("p.jsonl"),
+            text: String::new(),
+            list: texts.iter().enumerate().map(prompt).collect(),
+        }
     }
 
     fn bytes(text: &str) -> Result<Vec<u32>, BoxError> {
@@ -269,7 +316,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("prompts.jsonl");
         std::fs::write(&path, text).unwrap();
-        read_prompts(&path)
+        Ok(read_prompts(&path)?.list)
     }
 
     const ROOM: Texts = Texts {
@@ -342,14 +389,18 @@ mod tests {
         );
         let text = error.unwrap_err().to_string();
         assert!(
-            text.contains("`p1` of 60 tokens")
+            text.contains("p.jsonl:2: prompt `p1`: its 60 tokens")
                 && text.contains("make 101 tokens")
                 && text.contains("of 100"),
             "{text}"
         );
         let error =
             Requests::encode(&workload(1, 60, 4), &prompts(&["a", ""]), &ROOM, &bytes).unwrap_err();
-        assert!(matches!(error, WorkloadError::Empty { id } if id == "p1"));
+        assert!(
+            error
+                .to_string()
+                .contains("p.jsonl:2: prompt `p1`: it has no tokens")
+        );
     }
 
     #[test]

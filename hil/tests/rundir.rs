@@ -10,10 +10,13 @@ use std::process::{Command, Stdio};
 
 fn place(root: &Path, out: Option<PathBuf>) -> Place {
     Place {
-        out,
-        root: root.to_path_buf(),
+        to: Destination {
+            out,
+            root: root.to_path_buf(),
+        },
         name: "quick".to_string(),
         scenario: "Scenario(seed: 7)".to_string(),
+        prompts: None,
         options: "sim".to_string(),
     }
 }
@@ -251,8 +254,7 @@ fn whole_run(place: &Place) -> PathBuf {
     run.write("trajectory.parquet", |out| write_trajectory(out, &runs))
         .unwrap();
     run.write_json("summary.json", &[1, 2]).unwrap();
-    let figure = run.stage("figures/t.svg").unwrap();
-    fs::write(figure, "<svg/>").unwrap();
+    run.write_text("figures/t.svg", "<svg/>").unwrap();
     let about = About {
         device: Some("cpu".to_string()),
         model: None,

@@ -64,9 +64,9 @@ impl Logits {
                 Ok(row)
             }
             Logits::Values(ref values) => {
-                let valid = values.iter().all(|z| !z.is_nan() && *z < f32::INFINITY);
-                if !valid || values.iter().all(|z| *z == f32::NEG_INFINITY) {
-                    let allowed = "finite or -inf, and not all -inf";
+                let valid = |z: &f32| z.abs() <= 1e9 || *z == f32::NEG_INFINITY;
+                if !values.iter().all(valid) || values.iter().all(|z| *z == f32::NEG_INFINITY) {
+                    let allowed = "within ±1e9 or -inf, and not all -inf";
                     return Err(SimError::field("Values", format!("{values:?}"), allowed));
                 }
                 Ok(values.clone())
@@ -75,11 +75,11 @@ impl Logits {
     }
 }
 
-/// Logits are F32: a shape number must fit with room for the logarithm or the normal factor.
-fn finite(field: &'static str, seen: f64) -> Result<(), SimError> {
-    if seen.abs() <= 1e30 {
+/// Logits are F32: a shape number must leave room for the sharpness and the normal factor.
+pub(crate) fn finite(field: &'static str, seen: f64) -> Result<(), SimError> {
+    if seen.abs() <= 1e9 {
         Ok(())
     } else {
-        Err(SimError::field(field, seen, "within ±1e30"))
+        Err(SimError::field(field, format!("{seen:e}"), "within ±1e9"))
     }
 }

@@ -1,5 +1,6 @@
 //! Rows of one shape whose sharpness is a stochastic process, moved by the text that is drawn.
 
+use crate::logits::finite;
 use crate::{InMemory, Logits, RowSource, SimError};
 use etime_control::draw::Drawn;
 use etime_control::plant::PlantError;
@@ -10,6 +11,9 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Sharper and flatter than any model: a row times e^±20 is a certainty or a uniform draw, and stays an F32.
+const MAX_LN_SHARPNESS: f64 = 20.0;
 
 /// How ln sharpness x_t of a sequence moves, ε_t independent standard normal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +40,7 @@ pub struct Regime {
 ///
 /// Text feedback adds g·(s_t − s̄_t) to x_{t+1}, where s_t is the raw surprisal of the drawn token, s̄_t the mean
 /// of those before it (the first one has no effect) and g `feedback_per_nat`. The permutation makes symbols exchangeable.
+/// x_t is kept within ±20.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SyntheticSpec {
@@ -82,10 +87,7 @@ impl Synthetic {
     /// A field outside of its range.
     pub fn new(spec: &SyntheticSpec, seed: u64) -> Result<Self, SimError> {
         spec.process.check()?;
-        if !spec.feedback_per_nat.is_finite() {
-            let seen = spec.feedback_per_nat;
-            return Err(SimError::field("feedback_per_nat", seen, "finite"));
-        }
+        finite("feedback_per_nat", spec.feedback_per_nat)?;
         Ok(InMemory::from_source(SyntheticRows {
             shape: spec.logits.row()?,
             process: spec.process.clone(),
@@ -129,7 +131,8 @@ impl RowSource for SyntheticRows {
             .entry(request)
             .or_insert_with(|| Sequence::new(seed, request));
         let mut state = self.process.next(sequence.state, &mut sequence.rng);
-        state.ln_sharpness += std::mem::take(&mut sequence.push);
+        let moved = state.ln_sharpness + std::mem::take(&mut sequence.push);
+        state.ln_sharpness = moved.clamp(-MAX_LN_SHARPNESS, MAX_LN_SHARPNESS);
         sequence.state = Some(state);
         let sharpness = state.ln_sharpness.exp();
         let scaled = self
@@ -156,9 +159,9 @@ impl RowSource for SyntheticRows {
 
 impl Process {
     fn check(&self) -> Result<(), SimError> {
-        let sd_is_valid = |sd: f64| match sd.is_finite() && sd >= 0.0 {
-            true => Ok(()),
-            false => Err(SimError::field("sd", sd, "finite and at least 0")),
+        let sd_is_valid = |sd: f64| match sd >= 0.0 {
+            true => finite("sd", sd),
+            false => Err(SimError::field("sd", sd, "at least 0")),
         };
         match self {
             Process::Iid { sd } => sd_is_valid(*sd),
@@ -177,9 +180,7 @@ impl Process {
                 }
                 for level in levels {
                     sd_is_valid(level.sd)?;
-                    if !level.mean.is_finite() {
-                        return Err(SimError::field("mean", level.mean, "finite"));
-                    }
+                    finite("mean", level.mean)?;
                 }
                 Ok(())
             }

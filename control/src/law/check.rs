@@ -29,13 +29,37 @@ pub fn ensure(
     })
 }
 
-fn positive(path: &str, value: f64) -> Result<(), FieldError> {
+/// Magnitudes within which no formula here overflows or vanishes; every use lies far inside.
+const SMALLEST: f64 = 1e-12;
+const LARGEST: f64 = 1e12;
+
+/// Refuses a number that is not above 0, or of an absurd magnitude.
+pub fn positive(path: &str, value: f64) -> Result<(), FieldError> {
     ensure(
-        value.is_finite() && value > 0.0,
+        (SMALLEST..=LARGEST).contains(&value),
         path,
-        value,
-        "a finite number above 0",
+        shown(value),
+        format!("a number above 0, from {SMALLEST:e} to {LARGEST:e}"),
     )
+}
+
+/// As [`positive`], with 0 allowed.
+pub fn not_negative(path: &str, value: f64) -> Result<(), FieldError> {
+    ensure(
+        (0.0..=LARGEST).contains(&value),
+        path,
+        shown(value),
+        format!("a number from 0 to {LARGEST:e}"),
+    )
+}
+
+/// A number as a person would write it, without hundreds of zeros.
+pub fn shown(value: f64) -> String {
+    let plain = value == 0.0 || !value.is_finite() || (1e-4..1e7).contains(&value.abs());
+    match plain {
+        true => value.to_string(),
+        false => format!("{value:e}"),
+    }
 }
 
 /// Tokens of delay past which a loop is a mistake in a scenario rather than an experiment.
@@ -155,12 +179,7 @@ impl Control {
     /// Checks the controllers' parameters; paths are relative to `control`.
     pub fn check(&self) -> Result<(), FieldError> {
         self.temperature.check()?;
-        ensure(
-            self.h_min_nats.is_finite() && self.h_min_nats >= 0.0,
-            "h_min_nats",
-            self.h_min_nats,
-            "a finite number, 0 or more",
-        )?;
+        not_negative("h_min_nats", self.h_min_nats)?;
         if let Some(target) = self.temperature.target_nats() {
             ensure(
                 self.h_min_nats < target,

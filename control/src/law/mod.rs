@@ -10,7 +10,7 @@ mod in_step;
 mod integral;
 mod normalised;
 
-pub use check::{FieldError, ensure};
+pub use check::{FieldError, ensure, not_negative, positive, shown};
 pub use fault::{Fault, FaultError};
 pub use filter::FilterState;
 pub use in_step::{InStep, Solution, SolveStatus, Solver};

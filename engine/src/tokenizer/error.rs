@@ -69,6 +69,16 @@ pub enum TokenizerError {
         /// The larger id.
         second: u32,
     },
+    /// One id with two spellings.
+    #[error("token {id} has two spellings: {first:?} and {second:?}")]
+    DuplicateId {
+        /// The id.
+        id: u32,
+        /// The spelling that sorts first.
+        first: String,
+        /// The other one.
+        second: String,
+    },
     /// A merge that is not two tokens with a space between.
     #[error("merge {index} is {seen:?}; expected two tokens with one space between")]
     MalformedMerge {

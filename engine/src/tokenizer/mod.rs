@@ -44,7 +44,7 @@ impl Tokenizer {
         // A length limit or padding stored for training would change prompts in silence.
         inner.with_truncation(None).map_err(json)?;
         inner.with_padding(None);
-        Ok(Self::assemble(inner, SpecialIds::default(), false))
+        Self::assemble(inner, SpecialIds::default(), false)
     }
 
     /// Reads a `tokenizer.json` file.
@@ -67,12 +67,17 @@ impl Tokenizer {
     pub fn from_gguf(metadata: &HashMap<String, Value>) -> Result<Self, TokenizerError> {
         let vocabulary = gguf::Vocabulary::read(metadata)?;
         let (special, add_bos) = (vocabulary.special.clone(), vocabulary.add_bos);
-        Self::assemble(vocabulary.build()?, SpecialIds::default(), add_bos)
+        Self::assemble(vocabulary.build()?, SpecialIds::default(), add_bos)?
             .with_special_ids(special)
     }
 
-    fn assemble(inner: tokenizers::Tokenizer, special: SpecialIds, add_bos: bool) -> Self {
+    fn assemble(
+        inner: tokenizers::Tokenizer,
+        special: SpecialIds,
+        add_bos: bool,
+    ) -> Result<Self, TokenizerError> {
         let vocab = inner.get_vocab(true);
+        check_distinct(&vocab)?;
         // Ids may have holes: the size is what an id must stay below.
         let vocab_size = vocab.values().max().map_or(0, |&id| id as usize + 1);
         let mut control_ids: Vec<u32> = inner
@@ -86,14 +91,14 @@ impl Tokenizer {
             Some(DecoderWrapper::ByteLevel(_)) => pre::missing_bytes(|s| vocab.contains_key(s)),
             _ => Vec::new(),
         };
-        Self {
+        Ok(Self {
             inner,
             special,
             control_ids,
             add_bos,
             vocab_size,
             missing_bytes,
-        }
+        })
     }
 
     /// Sets the ids that begin and end a text.
@@ -206,5 +211,19 @@ impl Tokenizer {
             }
         }
         Ok(())
+    }
+}
+
+/// Every id spells one token, or decoding would lose text in silence.
+fn check_distinct(vocab: &HashMap<String, u32>) -> Result<(), TokenizerError> {
+    let mut by_id: Vec<(u32, &String)> = vocab.iter().map(|(token, &id)| (id, token)).collect();
+    by_id.sort_unstable();
+    match by_id.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        None => Ok(()),
+        Some(pair) => Err(TokenizerError::DuplicateId {
+            id: pair[0].0,
+            first: pair[0].1.clone(),
+            second: pair[1].1.clone(),
+        }),
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use candle_core::Device;
 use candle_core::quantized::gguf_file::{Content, Value};
 
-use super::{LayerPart, Part, TensorSource};
+use super::{LayerPart, Part, TensorSource, finite};
 use crate::config::{ModelConfig, RopeScaling};
 use crate::error::ModelError;
 
@@ -205,13 +205,15 @@ impl GgufSource {
             });
         }
         let read = self.content.tensor(&mut self.reader, tensor, &Device::Cpu);
-        read.and_then(|quantised| quantised.dequantize(&Device::Cpu))
+        let dense = read
+            .and_then(|quantised| quantised.dequantize(&Device::Cpu))
             .and_then(|dense| dense.flatten_all()?.to_vec1::<f32>())
             .map_err(|e| ModelError::Tensor {
                 file: self.file.clone(),
                 tensor: tensor.into(),
                 reason: format!("cannot be read: {e}"),
-            })
+            })?;
+        finite(&self.file, tensor, dense)
     }
 }
 

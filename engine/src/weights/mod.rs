@@ -22,6 +22,18 @@ pub(crate) trait TensorSource {
     fn refuse_others(&self, wanted: &[Part]) -> Result<(), ModelError>;
 }
 
+/// Refuses a tensor with a number that no product survives.
+fn finite(file: &Path, tensor: &str, values: Vec<f32>) -> Result<Vec<f32>, ModelError> {
+    match values.iter().position(|value| !value.is_finite()) {
+        None => Ok(values),
+        Some(index) => Err(ModelError::Tensor {
+            file: file.to_path_buf(),
+            tensor: tensor.into(),
+            reason: format!("element {index} is {}, not a finite number", values[index]),
+        }),
+    }
+}
+
 /// One layer, projections of the same input stacked along their outputs.
 #[derive(Debug)]
 pub(crate) struct LayerWeights {

@@ -9,7 +9,7 @@ use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde::Deserialize;
 
-use super::{Part, TensorSource};
+use super::{Part, TensorSource, finite};
 use crate::error::ModelError;
 
 const SINGLE: &str = "model.safetensors";
@@ -259,8 +259,11 @@ impl<'a> Shard<'a> {
         self.reader
             .seek(from)
             .and_then(|_| self.reader.read_exact(&mut bytes))
-            .map_err(|source| ModelError::Read { file, source })?;
-        Ok(decode(&bytes))
+            .map_err(|source| ModelError::Read {
+                file: file.clone(),
+                source,
+            })?;
+        finite(&file, tensor, decode(&bytes))
     }
 }
 

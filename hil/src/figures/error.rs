@@ -1,7 +1,5 @@
 //! Why a figure was not drawn.
 
-use std::path::PathBuf;
-
 #[derive(Debug, thiserror::Error)]
 pub enum FigureError {
     #[error("figure `{figure}`: {series} has no values to draw")]
@@ -35,8 +33,6 @@ pub enum FigureError {
     Font,
     #[error("the figure cannot be drawn: {0}")]
     Draw(String),
-    #[error("{path}: the figure cannot be written: {message}")]
-    Write { path: PathBuf, message: String },
 }
 
 /// Largest magnitude that is drawn; its inverse is the smallest on a logarithmic axis.

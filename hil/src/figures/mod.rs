@@ -25,7 +25,7 @@ pub use distribution::Distribution;
 pub use entropy::{Bounds, Entropy};
 pub use error::FigureError;
 pub use gain::LoopGain;
-pub use output::{panel, svg, write};
+pub use output::{Drawn, draw, panel, svg};
 pub use temperature::Temperature;
 pub use verdicts::{Mark, SignalRow, Verdicts};
 

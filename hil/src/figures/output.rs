@@ -1,4 +1,4 @@
-//! From a figure to SVG text and to a PNG file.
+//! From a figure to SVG text and to the bytes of a PNG file.
 
 use super::Figure;
 use super::canvas::{Canvas, Rect, TextScale, register_font};
@@ -7,7 +7,13 @@ use super::palette::PAPER;
 use super::raster::Raster;
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::drawing::IntoDrawingArea;
-use std::path::Path;
+
+/// A picture in both formats, not yet written anywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    pub svg: String,
+    pub png: Vec<u8>,
+}
 
 /// Units of the SVG's inner coordinates per unit of the drawing: they are whole numbers, so fine ones.
 const SVG_SCALE: u32 = 10;
@@ -52,13 +58,13 @@ pub fn svg(figure: &Figure) -> Result<String, FigureError> {
     sheet_svg(&single(figure))
 }
 
-/// Writes `figure` as `<stem>.svg` and `<stem>.png` (2 pixels per unit).
-pub fn write(figure: &Figure, stem: &Path) -> Result<(), FigureError> {
-    write_sheet(&single(figure), stem)
+/// The figure as SVG and as PNG (2 pixels per unit).
+pub fn draw(figure: &Figure) -> Result<Drawn, FigureError> {
+    drawn(&single(figure))
 }
 
-/// Writes several figures on one sheet of two columns, as [`write()`] does.
-pub fn panel(figures: &[Figure], stem: &Path) -> Result<(), FigureError> {
+/// Several figures on one sheet of two columns.
+pub fn panel(figures: &[Figure]) -> Result<Drawn, FigureError> {
     const CELL: (f64, f64) = (720.0, 440.0);
     let cell = |i: usize| {
         let (column, row) = ((i % 2) as f64, (i / 2) as f64);
@@ -78,11 +84,11 @@ pub fn panel(figures: &[Figure], stem: &Path) -> Result<(), FigureError> {
         width: (2.0 * CELL.0) as u32,
         height: (figures.len().div_ceil(2) as f64 * CELL.1) as u32,
     };
-    write_sheet(&sheet, stem)
+    drawn(&sheet)
 }
 
 /// The one drawing function, on whichever backend.
-fn draw<DB: DrawingBackend>(
+fn draw_on<DB: DrawingBackend>(
     sheet: &Sheet,
     backend: DB,
     scale: u32,
@@ -118,7 +124,7 @@ fn sheet_svg(sheet: &Sheet) -> Result<String, FigureError> {
     let mut text = String::new();
     let (width, height) = (sheet.width * SVG_SCALE, sheet.height * SVG_SCALE);
     let backend = SVGBackend::with_string(&mut text, (width, height));
-    draw(sheet, backend, SVG_SCALE, SVG_TEXT)?;
+    draw_on(sheet, backend, SVG_SCALE, SVG_TEXT)?;
     // The viewer's size is in units, the inner coordinates stay fine.
     let fine = format!("<svg width=\"{width}\" height=\"{height}\" ");
     let coarse = format!(
@@ -134,7 +140,7 @@ fn sheet_pixels(sheet: &Sheet) -> Result<(Vec<u8>, (u32, u32)), FigureError> {
     let fine = (size.0 * FINER, size.1 * FINER);
     let mut pixels = vec![255u8; (fine.0 * fine.1 * 3) as usize];
     let backend = Raster::new(BitMapBackend::with_buffer(&mut pixels, fine))?;
-    draw(sheet, backend, PNG_SCALE * FINER, PNG_TEXT)?;
+    draw_on(sheet, backend, PNG_SCALE * FINER, PNG_TEXT)?;
     Ok((average(&pixels, size), size))
 }
 
@@ -157,21 +163,22 @@ fn average(fine: &[u8], (width, height): (u32, u32)) -> Vec<u8> {
     out
 }
 
-fn write_sheet(sheet: &Sheet, stem: &Path) -> Result<(), FigureError> {
-    let path = stem.with_added_extension("svg");
-    std::fs::write(&path, sheet_svg(sheet)?).map_err(|e| FigureError::Write {
-        path: path.clone(),
-        message: e.to_string(),
-    })?;
-    let (pixels, size) = sheet_pixels(sheet)?;
-    let path = stem.with_added_extension("png");
-    let failed = |message: String| FigureError::Write {
-        path: path.clone(),
-        message,
-    };
-    let mut backend = BitMapBackend::new(&path, size);
-    backend
-        .blit_bitmap((0, 0), size, &pixels)
-        .and_then(|()| backend.present())
-        .map_err(|e| failed(e.to_string()))
+fn drawn(sheet: &Sheet) -> Result<Drawn, FigureError> {
+    Ok(Drawn {
+        svg: sheet_svg(sheet)?,
+        png: sheet_png(sheet)?,
+    })
+}
+
+fn sheet_png(sheet: &Sheet) -> Result<Vec<u8>, FigureError> {
+    let failed = |e: png::EncodingError| FigureError::Draw(e.to_string());
+    let (pixels, (width, height)) = sheet_pixels(sheet)?;
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    let mut writer = encoder.write_header().map_err(failed)?;
+    writer.write_image_data(&pixels).map_err(failed)?;
+    writer.finish().map_err(failed)?;
+    Ok(bytes)
 }

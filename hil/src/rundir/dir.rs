@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
 const SCENARIO: &str = "scenario.ron";
+/// Name of the prompts inside a run directory, and in the scenario beside them.
+pub const PROMPTS: &str = "prompts.jsonl";
 /// Times that a rename is tried against another process that finishes the same run.
 const RENAMES: usize = 16;
 
@@ -19,6 +21,8 @@ pub struct RunDir {
     place: PathBuf,
     temp: PathBuf,
     held: Option<temp::Held>,
+    /// Folders that had to be made to hold the run, outermost first.
+    made: Vec<PathBuf>,
     scenario_blake3: String,
     identity: String,
     started: SystemTime,
@@ -39,11 +43,12 @@ impl RunDir {
             .file_name()
             .ok_or_else(|| RunDirError::NoName { path: path.clone() })?;
         let parent = parent_of(&path);
-        fs::create_dir_all(&parent).map_err(unwritable)?;
+        let made = create_parents(&parent).map_err(unwritable)?;
         temp::clean(&parent);
         refuse_foreign(&path)?;
         let (temp, held) = temp::create(&parent, name).map_err(unwritable)?;
         let run = RunDir {
+            made,
             temp,
             held: Some(held),
             scenario_blake3: blake3::hash(place.scenario.as_bytes()).to_hex().to_string(),
@@ -53,6 +58,9 @@ impl RunDir {
             place: path,
         };
         run.write_text(SCENARIO, &place.scenario)?;
+        if let Some(prompts) = &place.prompts {
+            run.write_text(PROMPTS, prompts)?;
+        }
         Ok(run)
     }
 
@@ -61,8 +69,8 @@ impl RunDir {
         &self.place
     }
 
-    /// Where to write the file `name` (`/` between folders) that some other code creates by path.
-    pub fn stage(&self, name: &str) -> Result<PathBuf, RunDirError> {
+    /// Where the file `name` (`/` between folders) is written until the run is finished.
+    fn stage(&self, name: &str) -> Result<PathBuf, RunDirError> {
         let path = self.temp.join(name);
         if path.exists() {
             return Err(RunDirError::Twice {
@@ -180,8 +188,20 @@ impl Drop for RunDir {
         if self.held.is_some() {
             // Nothing is left to report to; the next run cleans up what stays.
             let _ = fs::remove_dir_all(&self.temp);
+            for folder in self.made.iter().rev() {
+                let _ = fs::remove_dir(folder);
+            }
         }
     }
+}
+
+/// Creates `parent` and what it needs; the folders that were not there before, outermost first.
+fn create_parents(parent: &Path) -> io::Result<Vec<PathBuf>> {
+    let missing = parent.ancestors().take_while(|folder| !folder.exists());
+    let mut made: Vec<PathBuf> = missing.map(Path::to_path_buf).collect();
+    made.reverse();
+    fs::create_dir_all(parent)?;
+    Ok(made)
 }
 
 /// `path` with links and `.` resolved where it exists, and its parent where only that does.
@@ -200,7 +220,8 @@ fn refuse_foreign(path: &Path) -> Result<(), RunDirError> {
     match fs::symlink_metadata(&path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(RunDirError::Unwritable { path, source }),
-        Ok(found) if !found.is_dir() => Err(RunDirError::IsFile { path }),
+        Ok(found) if !found.is_dir() => Err(RunDirError::NoDirectory { path }),
+        Ok(_) if is_empty(&path).map_err(|source| unreadable(&path, source))? => Ok(()),
         Ok(_) => {
             let Some(written) = Manifest::files_of(&path) else {
                 return Err(RunDirError::NotARun { path });
@@ -212,6 +233,10 @@ fn refuse_foreign(path: &Path) -> Result<(), RunDirError> {
             }
         }
     }
+}
+
+fn is_empty(dir: &Path) -> io::Result<bool> {
+    Ok(fs::read_dir(dir)?.next().is_none())
 }
 
 fn unreadable(path: &Path, source: io::Error) -> RunDirError {

@@ -10,8 +10,8 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub enum RunDirError {
     #[error("{path}: not a path that can be created: it has no last component")]
     NoName { path: PathBuf },
-    #[error("{path}: is a file; a run needs a directory of its own")]
-    IsFile { path: PathBuf },
+    #[error("{path}: is no directory; a run needs one of its own")]
+    NoDirectory { path: PathBuf },
     #[error(
         "{path}: exists and is no etime run (it has no manifest.json of one), so it is left alone; name a new directory or remove it"
     )]

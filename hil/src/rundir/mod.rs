@@ -2,7 +2,8 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `scenario.ron` | the resolved scenario |
+//! | `scenario.ron` | the resolved scenario: it runs again from here |
+//! | `prompts.jsonl` | the prompts that it names |
 //! | `manifest.json` | version, revision, host, device, model, seeds, wall time, checksums of the other files |
 //! | `trajectory.parquet` | one row per step and sequence that drew a token |
 //! | `steps.parquet` | one row per step |
@@ -29,10 +30,10 @@ pub use columns::{
     Phase, Side, Tag, Tagged, read_samples, write_requests, write_steps, write_timing,
     write_trajectory,
 };
-pub use dir::RunDir;
+pub use dir::{PROMPTS, RunDir};
 pub use error::{BoxError, RunDirError};
 pub use host::Host;
 pub use manifest::{About, FileRef, GIT, Manifest, ModelRef, VERSION};
-pub use place::Place;
+pub use place::{Destination, Place};
 pub use recording::{read_recording, write_recording};
 pub use table::{Table, Values};

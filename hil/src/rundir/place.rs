@@ -6,26 +6,35 @@ use std::path::PathBuf;
 /// Hexadecimal digits of the identity in a directory name.
 const SHORT_HEX: usize = 8;
 
-/// What decides the directory of a run.
-#[derive(Clone, Debug)]
-pub struct Place {
+/// Where a person wants a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
     /// The directory itself; `None` for `root/<name>-<short hash>`.
     pub out: Option<PathBuf>,
     /// Parent of the directories that name themselves.
     pub root: PathBuf,
+}
+
+/// What decides the directory of a run.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub to: Destination,
     /// Name of the scenario.
     pub name: String,
     /// The resolved scenario, as it is written to `scenario.ron`.
     pub scenario: String,
-    /// Whatever else decides the result, as text: command, levels, faults.
+    /// The prompts that the scenario names, as they are written to `prompts.jsonl`.
+    pub prompts: Option<String>,
+    /// Whatever else decides the result, as text: command, fault, content of the model.
     pub options: String,
 }
 
 impl Place {
-    /// blake3 of version, scenario and options, hexadecimal.
+    /// blake3 of version, scenario, prompts and options, hexadecimal.
     pub fn identity(&self) -> String {
         let mut hasher = blake3::Hasher::new();
-        for part in [VERSION, &self.scenario, &self.options] {
+        let prompts = self.prompts.as_deref().unwrap_or_default();
+        for part in [VERSION, &self.scenario, prompts, &self.options] {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part.as_bytes());
         }
@@ -34,9 +43,9 @@ impl Place {
 
     /// The directory that the run will have in the end.
     pub fn path(&self) -> PathBuf {
-        match &self.out {
+        match &self.to.out {
             Some(out) => out.clone(),
-            None => self.root.join(format!(
+            None => self.to.root.join(format!(
                 "{}-{}",
                 plain(&self.name),
                 &self.identity()[..SHORT_HEX]
@@ -66,10 +75,13 @@ mod tests {
 
     fn place(name: &str, scenario: &str, options: &str) -> Place {
         Place {
-            out: None,
-            root: PathBuf::from("runs"),
+            to: Destination {
+                out: None,
+                root: PathBuf::from("runs"),
+            },
             name: name.to_string(),
             scenario: scenario.to_string(),
+            prompts: None,
             options: options.to_string(),
         }
     }

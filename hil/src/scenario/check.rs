@@ -3,7 +3,7 @@
 use super::{Hil, Loaded, ScenarioError, Workload};
 use crate::tolerance::Tolerance;
 use etime_control::driver::Clock;
-use etime_control::law::{FieldError, ensure};
+use etime_control::law::{FieldError, ensure, not_negative, positive};
 use etime_control::trajectory::Sample;
 
 /// Longest prompt or text of one request, tokens.
@@ -12,6 +12,8 @@ const MAX_TEXT_TOK: usize = 1 << 20;
 const MAX_COUNT: usize = 1 << 20;
 /// Most bytes that the rows of all runs of one experiment may take.
 const MAX_ROWS_BYTES: u128 = 16 << 30;
+/// Most temperatures that are recorded at.
+const MAX_TEMPERATURES: usize = 64;
 /// Most token slots of a KV pool.
 const MAX_POOL_TOK: usize = 1 << 28;
 
@@ -100,12 +102,16 @@ impl Loaded {
 
     fn check_prompts(&self) -> Result<(), FieldError> {
         match self.prompts() {
-            Some(path) => ensure(
-                path.is_file(),
-                "workload.prompts",
-                path.display(),
-                "a file of JSON lines, relative to the scenario file; this one does not exist",
-            ),
+            Some(path) => {
+                let problem = match (path.exists(), path.is_dir()) {
+                    (false, _) => "this one does not exist",
+                    (true, true) => "this is a directory",
+                    (true, false) => return Ok(()),
+                };
+                let allowed =
+                    format!("a file of JSON lines, relative to the scenario file; {problem}");
+                ensure(false, "workload.prompts", path.display(), allowed)
+            }
             None => ensure(
                 self.scenario.engine.is_none(),
                 "workload.prompts",
@@ -170,12 +176,7 @@ fn check_clock(clock: &Clock) -> Result<(), FieldError> {
         ("clock.per_tok_s", per_tok_s),
         ("clock.per_kv_byte_s", per_kv_byte_s),
     ] {
-        ensure(
-            seconds >= 0.0,
-            path,
-            seconds,
-            "a number of seconds, 0 or more",
-        )?;
+        not_negative(path, seconds)?;
     }
     Ok(())
 }
@@ -188,8 +189,9 @@ fn check_hil(hil: &Hil, workload: &Workload) -> Result<(), FieldError> {
         "at least one of Replay, Forced, Free",
     )?;
     for (index, level) in hil.levels.iter().enumerate() {
+        // The first repetition is among the first four: there are three levels.
         ensure(
-            !hil.levels[..index].contains(level),
+            !hil.levels[..index.min(3)].contains(level),
             "hil.levels",
             format!("{} twice", level.name()),
             "each level once",
@@ -204,9 +206,15 @@ fn check_hil(hil: &Hil, workload: &Workload) -> Result<(), FieldError> {
         "[]",
         "at least one temperature",
     )?;
+    ensure(
+        temperatures.len() <= MAX_TEMPERATURES,
+        "hil.record.temperatures",
+        format!("{} temperatures", temperatures.len()),
+        format!("at most {MAX_TEMPERATURES}"),
+    )?;
     for (index, &t) in temperatures.iter().enumerate() {
         let path = "hil.record.temperatures";
-        ensure(t > 0.0 && t.is_finite(), path, t, "finite numbers above 0")?;
+        positive(path, t)?;
         ensure(
             !temperatures[..index].contains(&t),
             path,
@@ -233,12 +241,7 @@ fn check_tolerance(tolerance: &Tolerance) -> Result<(), FieldError> {
         ("u_val_u", tolerance.u_val_u),
         ("u_val_nats", tolerance.u_val_nats),
     ] {
-        ensure(
-            value > 0.0,
-            &format!("hil.tolerance.{name}"),
-            value,
-            "a finite number above 0",
-        )?;
+        positive(&format!("hil.tolerance.{name}"), value)?;
     }
     Ok(())
 }

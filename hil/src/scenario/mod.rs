@@ -16,6 +16,8 @@ pub use nearest::nearest;
 pub use plant::SimPlant;
 pub use read::parse_law;
 
+use crate::rundir::PROMPTS;
+use crate::text::read_text;
 use etime_control::config::Control;
 use etime_control::driver::Clock;
 use etime_control::law::FieldError;
@@ -23,6 +25,9 @@ use etime_engine::settings::EngineConfig;
 use serde::{Deserialize, Serialize};
 use source::Source;
 use std::path::{Path, PathBuf};
+
+/// Larger than any scenario that a person writes.
+const MAX_BYTES: u64 = 64 << 10;
 
 /// An experiment: what is asked of the model, what controls it, and the plants that it runs on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,7 +101,7 @@ impl Loaded {
     /// # Errors
     /// The first thing that is wrong, with its place in the file or the override that brought it in.
     pub fn read(path: &Path, sets: &[String]) -> Result<Self, ScenarioError> {
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+        let text = read_text(path, MAX_BYTES).map_err(|error| unreadable(path, &error))?;
         Self::from_text(path, text, sets)
     }
 
@@ -127,6 +132,15 @@ impl Loaded {
             .prompts
             .as_ref()
             .map(|path| folder.join(path))
+    }
+
+    /// The scenario as it reads beside a copy of its prompts: what a run leaves, to run again from where it lies.
+    pub fn movable(&self) -> Scenario {
+        let mut scenario = self.scenario.clone();
+        if let Some(prompts) = &mut scenario.workload.prompts {
+            *prompts = PathBuf::from(PROMPTS);
+        }
+        scenario
     }
 
     /// An error that points at the field; the path is relative to the scenario.
@@ -166,7 +180,8 @@ fn unreadable(path: &Path, error: &std::io::Error) -> ScenarioError {
         .flatten()
         .map(|entry| entry.file_name().to_string_lossy().into_owned());
     let wanted = path.file_name().unwrap_or_default().to_string_lossy();
-    let near = nearest(&wanted, names.filter(|name| name.ends_with(".ron")));
+    let others = names.filter(|name| name.ends_with(".ron") && *name != wanted);
+    let near = nearest(&wanted, others);
     let problem = format!("the scenario cannot be read: {error}");
     ScenarioError::new(Place::Whole(path.to_owned()), "", problem)
         .hint(near.map(|name| format!("did you mean `{}`?", path.with_file_name(name).display())))

@@ -134,8 +134,11 @@ impl Source {
         })?;
         let was_quoted = matches!(&target, Target::Value { quoted: true, .. });
         let value = match scan(value) {
-            Ok(node) if was_quoted && !matches!(node.kind, Kind::Quoted) => quote(value),
-            Ok(_) => value.to_owned(),
+            Ok(node) if was_quoted && value != "None" && !matches!(node.kind, Kind::Quoted) => {
+                quote(value)
+            }
+            // The value alone: a comment behind it would swallow what follows.
+            Ok(node) => value[node.span].to_owned(),
             Err(_) if !value.is_empty() && !value.contains(['(', ')', '[', ']', '"']) => {
                 quote(value)
             }
@@ -295,6 +298,8 @@ mod tests {
             "b.c=3",
             "b.d=[1, 2]",
             "m=tiny two",
+            "b.c=4 // note",
+            "n=None",
             "b=Other((c: 9))",
             "b.c=10",
             "e.f.g=Yes",
