@@ -186,7 +186,10 @@ fn a_configuration_that_cannot_be_served_names_the_field_the_value_and_what_is_a
     let error = config_error(|c| c["vocab_size"] = Value::Null);
     assert!(error.contains("vocab_size is missing"), "{error}");
     let error = config_error(|c| c["hidden_size"] = json!("wide"));
-    assert!(error.contains("config.json: not valid JSON"), "{error}");
+    assert!(
+        error.contains("config.json: hidden_size: invalid type"),
+        "{error}"
+    );
     let error = config_error(|c| c["attention_bias"] = json!(true));
     assert!(error.contains("attention_bias is true"), "{error}");
     let error = config_error(|c| c["eos_token_id"] = json!("end"));

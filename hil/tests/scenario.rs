@@ -365,7 +365,7 @@ fn values_that_make_no_sense_are_refused_with_their_line() {
         (
             &["clock=Modelled(fixed_s: -1, per_tok_s: 0, per_kv_byte_s: 0)"],
             "clock.fixed_s",
-            "0 or more",
+            "from 0 to",
         ),
         (
             &["workload.prompts=none.jsonl"],

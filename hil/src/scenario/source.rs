@@ -309,7 +309,7 @@ mod tests {
         }
         assert_eq!(
             source.text(),
-            "Scenario(z: -1, e: (f: (g: Yes)), \n  a: 1, // one\n  b: Other((c: 10)),\n  m: \"tiny two\",\n)"
+            "Scenario(z: -1, e: (f: (g: Yes)), n: None, \n  a: 1, // one\n  b: Other((c: 10)),\n  m: \"tiny two\",\n)"
         );
     }
 
