@@ -15,6 +15,11 @@ pub enum KernelError {
         seen: usize,
         wanted: usize,
     },
+    #[error("matrices of {first} and of {seen} weights cannot be stacked")]
+    MixedStorage {
+        first: &'static str,
+        seen: &'static str,
+    },
     #[error("{n_heads} query heads is not a multiple of {n_kv_heads} key-value heads")]
     HeadRatio { n_heads: usize, n_kv_heads: usize },
     #[error("rotary embedding needs an even head size, got {head_dim}")]

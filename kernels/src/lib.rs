@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`cpu::write_kv`] | stores new keys and values in the block pool by slot |
 //! | [`cpu::paged_attention`] | attends over a block list; output, log-sum-exp, attention mass per block |
-//! | [`cpu::matmul`] | F32 activations × packed F32 weights |
+//! | [`cpu::matmul`] | F32 activations × packed weights in F32, F16 or Q8_0 |
 //! | [`cpu::rms_norm`], [`cpu::rope`], [`cpu::silu_mul`] | the pointwise rest of a transformer layer |
 //!
 //! Every CPU kernel is row-independent: the result of a row is a fixed sequence of correctly rounded

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Random, assert_close};
 use etime_kernels::KernelError;
-use etime_kernels::cpu::{self, PackedMatrix, RopeTable, matmul};
+use etime_kernels::cpu::{self, MatrixPart, PackedMatrix, RopeTable, matmul};
 use proptest::prelude::*;
 
 fn reference(w: &[f32], x: &[f32], n_in: usize) -> Vec<f64> {
@@ -19,7 +19,7 @@ fn reference(w: &[f32], x: &[f32], n_in: usize) -> Vec<f64> {
 fn a_row_of_a_product_has_the_same_bits_alone_and_among_forty_others() {
     let (n_in, n_out, rows) = (576, 203, 41);
     let mut random = Random(1);
-    let w = PackedMatrix::stack(&[&random.vector(n_in * n_out)], n_in).unwrap();
+    let w = PackedMatrix::stack(&[MatrixPart::F32(&random.vector(n_in * n_out))], n_in).unwrap();
     let x = random.vector(rows * n_in);
     let mut all = vec![0.0; rows * n_out];
     matmul(&w, &x, &mut all).unwrap();
@@ -40,7 +40,7 @@ fn a_row_of_a_product_has_the_same_bits_alone_and_among_forty_others() {
 fn stacked_matrices_give_the_outputs_of_their_parts_in_order() {
     let mut random = Random(2);
     let (a, b) = (random.vector(5 * 8), random.vector(20 * 8));
-    let w = PackedMatrix::stack(&[&a, &b], 8).unwrap();
+    let w = PackedMatrix::stack(&[MatrixPart::F32(&a), MatrixPart::F32(&b)], 8).unwrap();
     assert_eq!((w.n_out(), w.n_in()), (25, 8));
     let mut row = vec![0.0; 8];
     w.copy_row(6, &mut row).unwrap();
@@ -53,7 +53,7 @@ fn stacked_matrices_give_the_outputs_of_their_parts_in_order() {
 
 #[test]
 fn products_of_the_wrong_length_are_refused() {
-    let w = PackedMatrix::stack(&[&[1.0; 6]], 3).unwrap();
+    let w = PackedMatrix::stack(&[MatrixPart::F32(&[1.0; 6])], 3).unwrap();
     let error = matmul(&w, &[1.0; 4], &mut [0.0; 2]).unwrap_err();
     assert_eq!(
         error,
@@ -72,7 +72,7 @@ fn products_of_the_wrong_length_are_refused() {
             wanted: 2
         }
     );
-    assert!(PackedMatrix::stack(&[&[1.0; 5]], 3).is_err());
+    assert!(PackedMatrix::stack(&[MatrixPart::F32(&[1.0; 5])], 3).is_err());
     assert!(w.copy_row(2, &mut [0.0; 3]).is_err());
 }
 
@@ -151,7 +151,7 @@ proptest! {
     ) {
         let mut random = Random(seed);
         let (w, x) = (random.vector(n_in * n_out), random.vector(rows * n_in));
-        let packed = PackedMatrix::stack(&[&w], n_in).unwrap();
+        let packed = PackedMatrix::stack(&[MatrixPart::F32(&w)], n_in).unwrap();
         let mut out = vec![f32::NAN; rows * n_out];
         matmul(&packed, &x, &mut out).unwrap();
         assert_close(&out, &reference(&w, &x, n_in), 3e-5, "product");

@@ -6,7 +6,7 @@ mod safetensors;
 
 use std::path::Path;
 
-use etime_kernels::cpu::PackedMatrix;
+use etime_kernels::cpu::{MatrixPart, PackedMatrix};
 
 use crate::config::ModelConfig;
 use crate::error::ModelError;
@@ -72,7 +72,7 @@ impl Weights {
         let layers = layers.collect::<Result<Vec<_>, _>>()?;
         let norm = source.read(Part::Norm, &[hidden])?;
         if config.tied {
-            let head = PackedMatrix::stack(&[&embed], hidden)?;
+            let head = stack(&[&embed], hidden)?;
             return Ok(Self {
                 embed: None,
                 layers,
@@ -81,7 +81,7 @@ impl Weights {
             });
         }
         let head = source.read(Part::Head, &[vocab, hidden])?;
-        let head = PackedMatrix::stack(&[&head], hidden)?;
+        let head = stack(&[&head], hidden)?;
         Ok(Self {
             embed: Some(embed),
             layers,
@@ -135,13 +135,13 @@ fn load_layer(
     let down = get(Down, &[hidden, ffn])?;
     Ok(LayerWeights {
         attn_norm,
-        qkv: PackedMatrix::stack(&[&q, &k, &v], hidden)?,
+        qkv: stack(&[&q, &k, &v], hidden)?,
         qkv_bias,
         qk_norm,
-        attn_out: PackedMatrix::stack(&[&attn_out], q_out)?,
+        attn_out: stack(&[&attn_out], q_out)?,
         ffn_norm,
-        gate_up: PackedMatrix::stack(&[&gate, &up], hidden)?,
-        down: PackedMatrix::stack(&[&down], ffn)?,
+        gate_up: stack(&[&gate, &up], hidden)?,
+        down: stack(&[&down], ffn)?,
     })
 }
 
@@ -177,4 +177,9 @@ pub(crate) fn load_gguf(file: &Path) -> Result<(ModelConfig, Weights), ModelErro
     let config = source.config()?;
     let weights = Weights::load(&config, &mut source)?;
     Ok((config, weights))
+}
+
+fn stack(parts: &[&[f32]], n_in: usize) -> Result<PackedMatrix, ModelError> {
+    let parts: Vec<MatrixPart> = parts.iter().map(|part| MatrixPart::F32(part)).collect();
+    Ok(PackedMatrix::stack(&parts, n_in)?)
 }

@@ -12,7 +12,7 @@ use super::vector::{LANES, Vector};
 pub enum SimdLevel {
     /// What the target guarantees. On x86-64 before Haswell fused multiply-add is a library call, and slow.
     Portable,
-    /// AVX2 and FMA.
+    /// AVX2, FMA and F16C.
     Avx2,
     /// AVX-512 F, VL, DQ and BW.
     Avx512,
@@ -27,7 +27,9 @@ pub fn simd_level() -> SimdLevel {
 
 #[cfg(target_arch = "x86_64")]
 fn detect() -> SimdLevel {
-    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    let avx2 = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c");
     let avx512 = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512dq")
@@ -60,11 +62,11 @@ pub(super) fn dispatch_at<K: Kernel>(level: SimdLevel, kernel: K) {
     {
         use std::arch::x86_64::{__m256, __m512};
 
-        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,f16c")]
         fn run_avx512<K: Kernel>(kernel: K) {
             kernel.run::<__m512>()
         }
-        #[target_feature(enable = "avx2,fma")]
+        #[target_feature(enable = "avx2,fma,f16c")]
         fn run_avx2<K: Kernel>(kernel: K) {
             kernel.run::<[__m256; 2]>()
         }
