@@ -4,7 +4,7 @@ use crate::args;
 use crate::failure::Failure;
 use crate::show;
 use etime_control::trajectory::Sample;
-use etime_engine::Device;
+use etime_engine::LoadOptions;
 use etime_engine::load::Loaded;
 use etime_engine::store::Store;
 use etime_engine::tokenizer::TextStream;
@@ -32,8 +32,8 @@ pub fn run(args: &args::Generate) -> Result<(), Failure> {
         return Err(Failure::input("--new-tok 0: at least 1 token is needed"));
     }
     let prompt = prompt(args)?;
-    let loaded =
-        Loaded::open(&Store::from_env(), &args.model, Device::Cpu).map_err(Failure::input)?;
+    let loaded = Loaded::open(&Store::from_env(), &args.model, LoadOptions::default())
+        .map_err(Failure::input)?;
     let fits = law.check_vocab(loaded.config().vocab);
     fits.map_err(|error| Failure::input(format!("--law: {error}")))?;
     let tokens = loaded.tokenizer.encode(&prompt).map_err(Failure::input)?;

@@ -115,11 +115,17 @@ fn inspect(store: &Store, model: &str, json: bool) -> Result<(), Failure> {
 fn describe(found: &Inspection) -> String {
     let number = |x: Option<u64>| x.map_or("not said".to_owned(), |x| x.to_string());
     let text = |x: &Option<String>| x.clone().unwrap_or("not said".to_owned());
-    let dtypes: Vec<String> = found
-        .dtypes
-        .iter()
-        .map(|(dtype, count)| format!("{count} {dtype}"))
-        .collect();
+    let counts = |kinds: &BTreeMap<String, usize>| {
+        let counts: Vec<String> = kinds
+            .iter()
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        counts.join(", ")
+    };
+    let held = match &found.unsupported {
+        None => counts(&found.held),
+        Some(reason) => format!("cannot be loaded: {reason}"),
+    };
     let lines = [
         ("name", found.name.clone()),
         ("format", found.format.to_owned()),
@@ -135,8 +141,9 @@ fn describe(found: &Inspection) -> String {
         ("parameters", found.params.to_string()),
         (
             "tensors",
-            format!("{} ({})", found.tensors, dtypes.join(", ")),
+            format!("{} ({})", found.tensors, counts(&found.dtypes)),
         ),
+        ("in memory", held),
         ("weights", show::bytes(found.bytes)),
         ("blake3", found.blake3.clone()),
     ];

@@ -3,7 +3,7 @@
 use crate::args::{self, SpeedCommand};
 use crate::failure::Failure;
 use crate::show;
-use etime_engine::Device;
+use etime_engine::LoadOptions;
 use etime_engine::load::Loaded;
 use etime_engine::store::Store;
 use etime_hil::speed::{self, EngineAsk};
@@ -25,7 +25,8 @@ pub fn run(args: &args::Speed) -> Result<(), Failure> {
 }
 
 fn engine(model: &str, json: bool) -> Result<(), Failure> {
-    let loaded = Loaded::open(&Store::from_env(), model, Device::Cpu).map_err(Failure::input)?;
+    let loaded =
+        Loaded::open(&Store::from_env(), model, LoadOptions::default()).map_err(Failure::input)?;
     let ask = EngineAsk {
         prefill_tok: loaded.config().context_tok.min(512) / 2,
         decode_steps: loaded.config().context_tok.min(128) / 2,

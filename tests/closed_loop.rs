@@ -30,7 +30,7 @@ struct Lab {
 
 impl Lab {
     fn new(model: &str, sequences: usize, target_nats: f64) -> Self {
-        let loaded = Loaded::open(&Store::from_env(), model, etime_engine::Device::Cpu).unwrap();
+        let loaded = Loaded::open(&Store::from_env(), model, Default::default()).unwrap();
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/prompts.jsonl");
         let prompts = read_prompts(&file).unwrap();
         let encode = |text: &str| {

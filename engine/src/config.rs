@@ -167,6 +167,11 @@ impl ModelConfig {
                 "finite and above 0",
             );
         }
+        if let RopeScaling::Divisors(divisors) = &self.rope_scaling
+            && let Some(seen) = divisors.iter().find(|&&d| !(d > 0.0 && d.is_finite()))
+        {
+            return bad("rope divisor", seen.to_string(), "finite and above 0");
+        }
         if let RopeScaling::Llama3 {
             low_freq_factor: low,
             high_freq_factor: high,

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use etime_kernels::KernelError;
 use thiserror::Error;
 
+use crate::gguf::GgufError;
+
 #[derive(Debug, Error)]
 pub enum ModelError {
     #[error("{}: {source}", file.display())]
@@ -12,6 +14,8 @@ pub enum ModelError {
         file: PathBuf,
         source: std::io::Error,
     },
+    #[error(transparent)]
+    Gguf(#[from] GgufError),
     #[error("{}: not valid JSON: {source}", file.display())]
     Json {
         file: PathBuf,

@@ -3,6 +3,8 @@
 //! | module | holds |
 //! |---|---|
 //! | [`config`] | the shape of a model, from `config.json` or GGUF metadata |
+//! | [`gguf`] | the headers of GGUF files |
+//! | [`quant`] | numbers as files store them |
 //! | [`model`] | weights and the forward pass |
 //! | [`kv`] | the block pool of keys and values |
 //! | [`step`] | what a pass is asked and what it returns |
@@ -16,13 +18,16 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+mod config_gguf;
 mod config_hf;
 mod device;
 mod error;
+pub mod gguf;
 pub mod kv;
 pub mod load;
 pub mod model;
 pub mod plant;
+pub mod quant;
 pub mod settings;
 pub mod step;
 pub mod store;
@@ -35,4 +40,6 @@ pub use error::{ModelError, StepFault};
 pub use kv::KvPool;
 pub use model::Model;
 pub use plant::Engine;
+pub use settings::{LoadOptions, WeightStorage};
 pub use step::{Mass, SeqStep, StepOutput, Wanted};
+pub use weights::Holdings;

@@ -1,13 +1,13 @@
 //! A model ready to run: weights, tokenizer and where they came from.
 
 use crate::config::ModelConfig;
-use crate::device::Device;
 use crate::error::ModelError;
+use crate::gguf::{Gguf, GgufError};
 use crate::model::Model;
 use crate::plant::Engine;
+use crate::settings::LoadOptions;
 use crate::store::{ModelFiles, ModelSource, Store, StoreError};
 use crate::tokenizer::{Tokenizer, TokenizerError};
-use candle_core::quantized::gguf_file;
 use std::path::Path;
 
 #[derive(Debug, thiserror::Error)]
@@ -21,11 +21,8 @@ pub enum LoadError {
         name: String,
         source: TokenizerError,
     },
-    #[error("{path}: the metadata cannot be read: {source}")]
-    Metadata {
-        path: String,
-        source: candle_core::Error,
-    },
+    #[error(transparent)]
+    Gguf(#[from] GgufError),
 }
 
 /// A model with its tokenizer.
@@ -42,8 +39,8 @@ impl Loaded {
     /// # Errors
     /// A model that is not there, files that are damaged or do not fit each other, a tokenizer whose ids do not fit
     /// the vocabulary.
-    pub fn open(store: &Store, spec: &str, device: Device) -> Result<Self, LoadError> {
-        device.check()?;
+    pub fn open(store: &Store, spec: &str, options: LoadOptions) -> Result<Self, LoadError> {
+        options.device.check()?;
         let source = store.resolve(spec)?;
         let named = |error| LoadError::Tokenizer {
             name: source.name.clone(),
@@ -51,7 +48,7 @@ impl Loaded {
         };
         let (model, tokenizer) = match &source.files {
             ModelFiles::Bundled(files) => {
-                let model = Model::from_bytes(&source.name, files.config, files.weights, device)?;
+                let model = Model::from_bytes(&source.name, files.config, files.weights, options)?;
                 (
                     model,
                     Tokenizer::from_json_bytes(files.tokenizer).map_err(named)?,
@@ -61,12 +58,13 @@ impl Loaded {
                 config, tokenizer, ..
             } => {
                 let folder = config.parent().unwrap_or(Path::new("."));
-                let model = Model::load(folder, device)?;
+                let model = Model::load(folder, options)?;
                 (model, Tokenizer::from_file(tokenizer).map_err(named)?)
             }
             ModelFiles::Gguf(path) => {
-                let model = Model::load(path, device)?;
-                (model, gguf_tokenizer(path)?.map_err(named)?)
+                let model = Model::load(path, options)?;
+                let tokenizer = Tokenizer::from_gguf(&Gguf::open(path)?.metadata);
+                (model, tokenizer.map_err(named)?)
             }
         };
         let vocab = model.config().vocab;
@@ -100,17 +98,4 @@ impl Loaded {
         let engine = Engine::new(self.model, kv_blocks, block_tok)?;
         Ok((engine, self.tokenizer))
     }
-}
-
-type TokenizerResult = Result<Tokenizer, TokenizerError>;
-
-fn gguf_tokenizer(path: &Path) -> Result<TokenizerResult, LoadError> {
-    let unreadable = |source| LoadError::Metadata {
-        path: path.display().to_string(),
-        source,
-    };
-    let file = std::fs::File::open(path).map_err(|e| unreadable(e.into()))?;
-    let mut reader = std::io::BufReader::new(file);
-    let content = gguf_file::Content::read(&mut reader).map_err(unreadable)?;
-    Ok(Tokenizer::from_gguf(&content.metadata))
 }

@@ -6,13 +6,13 @@ use etime_kernels::cpu::{self, Attention, AttentionOut, RopeTable};
 use etime_kernels::{AttnRows, BlockLists};
 
 use crate::config::ModelConfig;
-use crate::device::Device;
 use crate::error::ModelError;
 use crate::kv::KvPool;
+use crate::settings::LoadOptions;
 use crate::step::{Mass, Rows, SeqStep, StepOutput};
-use crate::weights::{self, LayerWeights, Weights};
+use crate::weights::{self, Holdings, LayerWeights, Weights};
 
-/// A decoder with its weights, F32. It keeps no state between steps but a rotary table; keys and values live in a
+/// A decoder with its weights. It keeps no state between steps but a rotary table; keys and values live in a
 /// [`KvPool`].
 ///
 /// Every kernel is row-independent, so the logits of a token are the same to the bit whether its text is computed at
@@ -28,11 +28,11 @@ pub struct Model {
 
 impl Model {
     /// A directory (`config.json`, `model.safetensors` or its shards) or a `.gguf` file.
-    pub fn load(path: &Path, device: Device) -> Result<Self, ModelError> {
-        device.check()?;
+    pub fn load(path: &Path, options: LoadOptions) -> Result<Self, ModelError> {
+        options.device.check()?;
         let (config, weights) = match path.is_dir() {
-            true => weights::load_directory(path)?,
-            false => weights::load_gguf(path)?,
+            true => weights::load_directory(path, options.weights)?,
+            false => weights::load_gguf(path, options.weights)?,
         };
         Self::new(config, weights)
     }
@@ -42,10 +42,22 @@ impl Model {
         name: &str,
         config_json: &[u8],
         safetensors: &[u8],
-        device: Device,
+        options: LoadOptions,
     ) -> Result<Self, ModelError> {
-        device.check()?;
-        let (config, weights) = weights::load_bytes(name, config_json, safetensors)?;
+        options.device.check()?;
+        let (config, weights) =
+            weights::load_bytes(name, config_json, safetensors, options.weights)?;
+        Self::new(config, weights)
+    }
+
+    /// The bytes of a GGUF file; `name` stands for it in errors.
+    pub fn from_gguf_bytes(
+        name: &str,
+        gguf: &[u8],
+        options: LoadOptions,
+    ) -> Result<Self, ModelError> {
+        options.device.check()?;
+        let (config, weights) = weights::load_gguf_bytes(Path::new(name), gguf, options.weights)?;
         Self::new(config, weights)
     }
 
@@ -67,6 +79,11 @@ impl Model {
     /// Bytes of weights held.
     pub fn weight_bytes(&self) -> u64 {
         self.weights.bytes()
+    }
+
+    /// What the tensors were stored as and are held as.
+    pub fn holdings(&self) -> &Holdings {
+        &self.weights.holdings
     }
 
     /// Computes the tokens of every sequence of the step and writes their keys and values to `kv`.
@@ -108,7 +125,7 @@ impl Model {
         let mut x = vec![0.0; tokens.len() * hidden];
         for (row, &token) in x.chunks_exact_mut(hidden).zip(tokens) {
             match &self.weights.embed {
-                Some(table) => row.copy_from_slice(&table[token as usize * hidden..][..hidden]),
+                Some(table) => table.copy_row(token as usize, row),
                 None => self.weights.head.copy_row(token as usize, row)?,
             }
         }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use common::{Shape, Tensors, engine_logits, safetensors_bytes, text};
-use etime_engine::{Device, Model, ModelConfig, RopeScaling};
+use etime_engine::{Device, LoadOptions, Model, ModelConfig, RopeScaling};
 use serde_json::{Value, json};
 
 fn shape() -> Shape {
@@ -14,8 +14,13 @@ fn shape() -> Shape {
 }
 
 fn load(config: &Value, weights: &[u8]) -> Result<Model, String> {
-    Model::from_bytes("test", config.to_string().as_bytes(), weights, Device::Cpu)
-        .map_err(|e| e.to_string())
+    Model::from_bytes(
+        "test",
+        config.to_string().as_bytes(),
+        weights,
+        LoadOptions::default(),
+    )
+    .map_err(|e| e.to_string())
 }
 
 fn config_error(change: impl Fn(&mut Value)) -> String {
@@ -46,7 +51,7 @@ fn a_directory_whole_or_sharded_gives_the_logits_of_the_bytes() {
         safetensors_bytes(&shape().tensors(1)),
     )
     .unwrap();
-    let mut model = Model::load(whole.path(), Device::Cpu).unwrap();
+    let mut model = Model::load(whole.path(), LoadOptions::default()).unwrap();
     assert_eq!(engine_logits(&mut model, &tokens, 10, 16), wanted);
 
     let sharded = tempfile::tempdir().unwrap();
@@ -69,11 +74,11 @@ fn a_directory_whole_or_sharded_gives_the_logits_of_the_bytes() {
         index.to_string(),
     )
     .unwrap();
-    let mut model = Model::load(sharded.path(), Device::Cpu).unwrap();
+    let mut model = Model::load(sharded.path(), LoadOptions::default()).unwrap();
     assert_eq!(engine_logits(&mut model, &tokens, 10, 16), wanted);
 
     fs::remove_file(sharded.path().join("shard-1.safetensors")).unwrap();
-    let error = Model::load(sharded.path(), Device::Cpu)
+    let error = Model::load(sharded.path(), LoadOptions::default())
         .unwrap_err()
         .to_string();
     assert!(error.contains("shard-1.safetensors"), "{error}");
@@ -255,14 +260,18 @@ fn damaged_files_are_refused_before_anything_is_allocated() {
 
 #[test]
 fn a_device_that_is_not_in_the_build_is_an_error() {
-    let error = Model::load(Path::new("nowhere"), Device::Cuda)
+    let cuda = LoadOptions {
+        device: Device::Cuda,
+        ..LoadOptions::default()
+    };
+    let error = Model::load(Path::new("nowhere"), cuda)
         .unwrap_err()
         .to_string();
     assert!(
         error.contains("device cuda is not in this build"),
         "{error}"
     );
-    let error = Model::load(Path::new("nowhere"), Device::Cpu)
+    let error = Model::load(Path::new("nowhere"), LoadOptions::default())
         .unwrap_err()
         .to_string();
     assert!(error.contains("nowhere"), "{error}");

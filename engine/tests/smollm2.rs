@@ -11,9 +11,9 @@ use candle_core::quantized::gguf_file::Content;
 use candle_core::{DType, Device as CandleDevice, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::llama;
-use common::{assert_close, engine_logits, text};
+use common::{assert_close, engine_logits, exact, text};
 use etime_engine::store::{ModelFiles, Store};
-use etime_engine::{Device, KvPool, Model, SeqStep, Wanted};
+use etime_engine::{KvPool, Model, SeqStep, Wanted};
 
 /// "Gravity is"
 const PROMPT: [u32; 3] = [22007, 6463, 314];
@@ -126,7 +126,7 @@ fn oracle(tokens: &[u32]) -> Vec<Vec<f32>> {
 #[test]
 fn gravity_is_gives_the_top_five_logits_of_an_f64_evaluation() {
     let Some(file) = file() else { return };
-    let mut model = Model::load(file, Device::Cpu).unwrap();
+    let mut model = Model::load(file, exact()).unwrap();
     let logits = engine_logits(&mut model, &PROMPT, 3, 16).pop().unwrap();
     let mut order: Vec<usize> = (0..logits.len()).collect();
     order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
@@ -152,7 +152,7 @@ fn gravity_is_gives_the_top_five_logits_of_an_f64_evaluation() {
 #[test]
 fn smollm2_matches_the_dense_cache_of_its_dequantised_weights() {
     let Some(file) = file() else { return };
-    let mut model = Model::load(file, Device::Cpu).unwrap();
+    let mut model = Model::load(file, exact()).unwrap();
     let tokens = [&PROMPT[..], &text(37, 49152, 3)].concat();
     let seen = engine_logits(&mut model, &tokens, 17, 16);
     assert_close(&seen, &oracle(&tokens), 1e-4, "smollm2");
@@ -161,7 +161,7 @@ fn smollm2_matches_the_dense_cache_of_its_dequantised_weights() {
 #[test]
 fn smollm2_in_chunks_and_among_seven_others_is_bit_equal_to_itself_alone() {
     let Some(file) = file() else { return };
-    let mut model = Model::load(file, Device::Cpu).unwrap();
+    let mut model = Model::load(file, exact()).unwrap();
     let texts: Vec<Vec<u32>> = (0..8).map(|s| text(33, 49152, s)).collect();
     let whole = engine_logits(&mut model, &texts[0], 33, 16);
     for chunk in [1, 3, 15, 16, 17] {

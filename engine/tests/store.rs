@@ -194,7 +194,7 @@ fn a_file_that_is_no_gguf_is_refused_when_inspected() {
     let path = folder.path().join("m.gguf");
     fs::write(&path, b"GGUX and more").unwrap();
     let error = message(store.inspect(path.to_str().unwrap()));
-    assert!(error.contains("does not hold weights"), "{error}");
+    assert!(error.contains("not a GGUF file"), "{error}");
 }
 
 #[test]

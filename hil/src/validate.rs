@@ -16,6 +16,7 @@ use etime_engine::ModelError;
 use etime_engine::load::{LoadError, Loaded as LoadedModel};
 use etime_engine::settings::EngineConfig;
 use etime_engine::store::{Store, StoreError};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// What the command line adds to a scenario.
@@ -95,9 +96,10 @@ pub fn validate(
     let prompts = read_prompts(&prompts)?;
     let store = Store::from_env();
     let source = store.resolve(&settings.model)?;
-    let source = ModelRef {
+    let mut source = ModelRef {
         name: source.name.clone(),
         blake3: source.blake3()?,
+        weights: BTreeMap::new(),
     };
     let mut resolved = loaded.movable();
     if let Some(hil) = &mut resolved.hil {
@@ -111,7 +113,8 @@ pub fn validate(
         options: format!("hil {:?} {}", options.fault, source.blake3),
     })?;
 
-    let model = LoadedModel::open(&store, &settings.model, settings.device)?;
+    let model = LoadedModel::open(&store, &settings.model, settings.load_options())?;
+    source.weights = model.model.holdings().clone();
     loaded.check_vocab(model.config().vocab)?;
     if levels.contains(&Level::Free) {
         check_recordings(loaded, hil, model.config().vocab)?;

@@ -1,5 +1,7 @@
 use std::path::PathBuf;
 
+use crate::gguf::GgufError;
+
 /// What can be wrong with a model's files, or with fetching them.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -102,6 +104,9 @@ pub enum StoreError {
         /// What is wrong.
         reason: String,
     },
+    /// A GGUF file that is none.
+    #[error(transparent)]
+    Gguf(#[from] GgufError),
     /// A config that is not JSON.
     #[error("{file} is not a model's config: {reason}")]
     Config {

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use candle_core::quantized::gguf_file::Content;
 use serde_json::Value;
 
 use super::source::read_error;
 use super::{ModelFiles, ModelSource, StoreError, tensors};
+use crate::error::ModelError;
+use crate::gguf::Gguf;
+use crate::settings::WeightStorage;
+use crate::weights::{self, Holdings};
 
 /// A model's description, from its config (or GGUF metadata) and the headers of its weights. A field
 /// that the files do not say is `None`.
@@ -41,6 +44,11 @@ pub struct Inspection {
     pub tensors: usize,
     /// Number of tensors of each storage type.
     pub dtypes: BTreeMap<String, usize>,
+    /// Number of tensors by what they are stored as and held as by default (`Q4_1 → Q8_0`); empty where the engine
+    /// cannot load the model.
+    pub held: Holdings,
+    /// Why the engine cannot load the model, as far as its headers tell.
+    pub unsupported: Option<String>,
     /// Size of the weights.
     pub bytes: u64,
     /// BLAKE3 of the weights.
@@ -48,33 +56,50 @@ pub struct Inspection {
 }
 
 pub(super) fn inspect(source: &ModelSource) -> Result<Inspection, StoreError> {
+    let stored = WeightStorage::Stored;
     match &source.files {
         ModelFiles::Bundled(bundled) => {
             let summary = tensors::of_safetensors_bytes(bundled.weights)?;
             let config = parse(bundled.config, "the bundled config.json")?;
-            from_config(source, summary, &config)
+            let name = &source.name;
+            let held = weights::holdings_of_bytes(name, bundled.config, bundled.weights, stored);
+            from_config(source, summary, held, &config)
         }
         ModelFiles::Directory {
             config, weights, ..
         } => {
+            let folder = config.parent().unwrap_or(Path::new("."));
             let summary = tensors::of_safetensors_files(weights)?;
-            let config = parse(&read(config)?, &config.display().to_string())?;
-            from_config(source, summary, &config)
+            let parsed = parse(&read(config)?, &config.display().to_string())?;
+            let held = weights::holdings_of_directory(folder, stored);
+            from_config(source, summary, held, &parsed)
         }
         ModelFiles::Gguf(path) => {
-            let (summary, content) = tensors::of_gguf(path)?;
-            from_gguf(source, summary, &content)
+            let gguf = Gguf::open(path)?;
+            let summary = tensors::of_gguf(&gguf);
+            let held = weights::holdings_of_gguf(path, stored);
+            from_gguf(source, summary, held, &gguf)
         }
+    }
+}
+
+/// How the tensors are held, or why the model cannot be loaded.
+fn split(held: Result<Holdings, ModelError>) -> (Holdings, Option<String>) {
+    match held {
+        Ok(held) => (held, None),
+        Err(error) => (Holdings::new(), Some(error.to_string())),
     }
 }
 
 fn from_config(
     source: &ModelSource,
     summary: tensors::Summary,
+    held: Result<Holdings, ModelError>,
     config: &Value,
 ) -> Result<Inspection, StoreError> {
     let number = |key: &str| config.get(key).and_then(Value::as_u64);
     let heads = number("num_attention_heads");
+    let (held, unsupported) = split(held);
     Ok(Inspection {
         name: source.name.clone(),
         format: "safetensors",
@@ -93,6 +118,8 @@ fn from_config(
         params: summary.params,
         tensors: summary.tensors,
         dtypes: summary.dtypes,
+        held,
+        unsupported,
         bytes: source.weight_bytes()?,
         blake3: source.blake3()?,
     })
@@ -101,20 +128,22 @@ fn from_config(
 fn from_gguf(
     source: &ModelSource,
     summary: tensors::Summary,
-    content: &Content,
+    held: Result<Holdings, ModelError>,
+    gguf: &Gguf,
 ) -> Result<Inspection, StoreError> {
+    let (held, unsupported) = split(held);
     let text = |key: &str| {
-        let value = content.metadata.get(key)?;
-        value.to_string().ok().cloned()
+        let value = gguf.metadata.get(key)?;
+        value.as_text().map(str::to_owned)
     };
     let architecture = text("general.architecture");
     let number = |key: &str| {
         let key = format!("{}.{key}", architecture.as_deref()?);
-        content.metadata.get(&key)?.to_u64().ok()
+        gguf.metadata.get(&key)?.as_u64()
     };
     let tokens = || {
-        let tokens = content.metadata.get("tokenizer.ggml.tokens")?;
-        tokens.to_vec().ok().map(|tokens| tokens.len() as u64)
+        let tokens = gguf.metadata.get("tokenizer.ggml.tokens")?;
+        tokens.as_list().map(|tokens| tokens.len() as u64)
     };
     let heads = number("attention.head_count");
     Ok(Inspection {
@@ -134,6 +163,8 @@ fn from_gguf(
         params: summary.params,
         tensors: summary.tensors,
         dtypes: summary.dtypes,
+        held,
+        unsupported,
         bytes: source.weight_bytes()?,
         blake3: source.blake3()?,
         architecture: architecture.clone(),

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
 
-use candle_core::quantized::gguf_file::Content;
 use serde_json::Value;
 
 use super::StoreError;
 use super::source::read_error;
+use crate::gguf::Gguf;
 
 /// A header beyond this is not one: large models stay below 1 MB.
 const MAX_HEADER_BYTES: u64 = 100 << 20;
@@ -30,18 +29,14 @@ impl Summary {
     }
 }
 
-pub(super) fn of_gguf(path: &Path) -> Result<(Summary, Content), StoreError> {
-    let mut file = File::open(path).map_err(|source| read_error(path, source))?;
-    let content = Content::read(&mut file).map_err(|e| StoreError::Tensors {
-        file: path.display().to_string(),
-        reason: e.to_string(),
-    })?;
+pub(super) fn of_gguf(gguf: &Gguf) -> Summary {
     let mut summary = Summary::default();
-    for info in content.tensor_infos.values() {
-        let params = info.shape.elem_count() as u64;
-        summary.add(format!("{:?}", info.ggml_dtype), params);
+    for info in gguf.tensors.values() {
+        // The reader of the header has bounded the product by the length of the file.
+        let params = info.shape.iter().map(|&dim| dim as u64).product();
+        summary.add(format!("{:?}", info.stored), params);
     }
-    Ok((summary, content))
+    summary
 }
 
 pub(super) fn of_safetensors_files(paths: &[std::path::PathBuf]) -> Result<Summary, StoreError> {

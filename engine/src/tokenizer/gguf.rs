@@ -1,12 +1,10 @@
 //! The tokenizer that a GGUF file carries in its metadata.
 
-use std::collections::HashMap;
-
-use candle_core::quantized::gguf_file::Value;
 use tokenizers::models::bpe::{BPE, Vocab};
 use tokenizers::{AddedToken, PreTokenizerWrapper};
 
 use super::{SpecialIds, TokenizerError, pre};
+use crate::gguf::{List, Metadata, Value};
 
 const MODEL: &str = "tokenizer.ggml.model";
 const PRE: &str = "tokenizer.ggml.pre";
@@ -32,7 +30,7 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    pub(super) fn read(metadata: &HashMap<String, Value>) -> Result<Self, TokenizerError> {
+    pub(super) fn read(metadata: &Metadata) -> Result<Self, TokenizerError> {
         let model = text(metadata, MODEL)?;
         if model != "gpt2" {
             return Err(TokenizerError::UnsupportedModel {
@@ -46,7 +44,7 @@ impl Vocabulary {
             .enumerate()
             .map(|(index, merge)| split_merge(index, merge))
             .collect::<Result<_, _>>()?;
-        let added = added_tokens(metadata, &tokens)?;
+        let added = added_tokens(metadata, tokens)?;
         let mut eos = Vec::new();
         for key in [EOS, EOT] {
             eos.extend(id(metadata, key)?.filter(|id| !eos.contains(id)));
@@ -57,7 +55,7 @@ impl Vocabulary {
         };
         Ok(Self {
             pre_tokenizer,
-            tokens,
+            tokens: tokens.to_vec(),
             merges,
             added,
             special,
@@ -110,14 +108,11 @@ fn split_merge(index: usize, merge: &str) -> Result<(String, String), TokenizerE
 }
 
 /// Control tokens are special; user-defined tokens are matched whole, but are plain text.
-fn added_tokens(
-    metadata: &HashMap<String, Value>,
-    tokens: &[String],
-) -> Result<Vec<AddedToken>, TokenizerError> {
+fn added_tokens(metadata: &Metadata, tokens: &[String]) -> Result<Vec<AddedToken>, TokenizerError> {
     let Some(value) = metadata.get(TOKEN_TYPE) else {
         return Err(TokenizerError::MissingKey { key: TOKEN_TYPE });
     };
-    let Value::Array(types) = value else {
+    let Value::List(types) = value else {
         return Err(wrong_type(TOKEN_TYPE, "a list of integers", value));
     };
     if types.len() != tokens.len() {
@@ -127,8 +122,9 @@ fn added_tokens(
         });
     }
     let mut added = Vec::new();
-    for (token, kind) in tokens.iter().zip(types) {
-        let kind = integer(kind).ok_or_else(|| wrong_type(TOKEN_TYPE, "integers", kind))?;
+    for (index, token) in tokens.iter().enumerate() {
+        let kind = types.integer(index);
+        let kind = kind.ok_or_else(|| wrong_type(TOKEN_TYPE, "a list of integers", value))?;
         if kind == TYPE_CONTROL || kind == TYPE_USER_DEFINED {
             added.push(AddedToken::from(token.as_str(), kind == TYPE_CONTROL).normalized(false));
         }
@@ -136,49 +132,33 @@ fn added_tokens(
     Ok(added)
 }
 
-fn text<'a>(
-    metadata: &'a HashMap<String, Value>,
-    key: &'static str,
-) -> Result<&'a str, TokenizerError> {
+fn text<'a>(metadata: &'a Metadata, key: &'static str) -> Result<&'a str, TokenizerError> {
     match metadata.get(key) {
-        Some(Value::String(text)) => Ok(text),
+        Some(Value::Text(text)) => Ok(text),
         Some(other) => Err(wrong_type(key, "text", other)),
         None => Err(TokenizerError::MissingKey { key }),
     }
 }
 
-fn texts(
-    metadata: &HashMap<String, Value>,
-    key: &'static str,
-) -> Result<Vec<String>, TokenizerError> {
-    let items = match metadata.get(key) {
-        Some(Value::Array(items)) => items,
-        Some(other) => return Err(wrong_type(key, "a list of texts", other)),
-        None => return Err(TokenizerError::MissingKey { key }),
-    };
-    items
-        .iter()
-        .map(|item| match item {
-            Value::String(text) => Ok(text.clone()),
-            other => Err(wrong_type(key, "texts", other)),
-        })
-        .collect()
+fn texts<'a>(metadata: &'a Metadata, key: &'static str) -> Result<&'a [String], TokenizerError> {
+    match metadata.get(key) {
+        Some(Value::List(List::Text(items))) => Ok(items),
+        Some(other) => Err(wrong_type(key, "a list of texts", other)),
+        None => Err(TokenizerError::MissingKey { key }),
+    }
 }
 
-fn id(metadata: &HashMap<String, Value>, key: &'static str) -> Result<Option<u32>, TokenizerError> {
+fn id(metadata: &Metadata, key: &'static str) -> Result<Option<u32>, TokenizerError> {
     let Some(value) = metadata.get(key) else {
         return Ok(None);
     };
-    match integer(value).and_then(|v| u32::try_from(v).ok()) {
+    match value.as_u64().and_then(|v| u32::try_from(v).ok()) {
         Some(id) => Ok(Some(id)),
         None => Err(wrong_type(key, "a token id", value)),
     }
 }
 
-fn flag(
-    metadata: &HashMap<String, Value>,
-    key: &'static str,
-) -> Result<Option<bool>, TokenizerError> {
+fn flag(metadata: &Metadata, key: &'static str) -> Result<Option<bool>, TokenizerError> {
     match metadata.get(key) {
         None => Ok(None),
         Some(Value::Bool(flag)) => Ok(Some(*flag)),
@@ -186,24 +166,10 @@ fn flag(
     }
 }
 
-fn integer(value: &Value) -> Option<i64> {
-    match *value {
-        Value::U8(v) => Some(v.into()),
-        Value::I8(v) => Some(v.into()),
-        Value::U16(v) => Some(v.into()),
-        Value::I16(v) => Some(v.into()),
-        Value::U32(v) => Some(v.into()),
-        Value::I32(v) => Some(v.into()),
-        Value::U64(v) => i64::try_from(v).ok(),
-        Value::I64(v) => Some(v),
-        _ => None,
-    }
-}
-
 fn wrong_type(key: &'static str, expected: &'static str, seen: &Value) -> TokenizerError {
     TokenizerError::KeyType {
         key,
         expected,
-        seen: format!("{:?}", seen.value_type()),
+        seen: seen.describe(),
     }
 }

@@ -9,8 +9,9 @@ mod stream;
 use std::collections::HashMap;
 use std::path::Path;
 
-use candle_core::quantized::gguf_file::Value;
 use tokenizers::DecoderWrapper;
+
+use crate::gguf::Metadata;
 
 pub use error::TokenizerError;
 pub use special::SpecialIds;
@@ -64,7 +65,7 @@ impl Tokenizer {
     /// # Errors
     /// A missing or mistyped key, a tokenizer model or pre-tokenizer that is not supported (the
     /// message lists those that are), or a vocabulary that contradicts itself.
-    pub fn from_gguf(metadata: &HashMap<String, Value>) -> Result<Self, TokenizerError> {
+    pub fn from_gguf(metadata: &Metadata) -> Result<Self, TokenizerError> {
         let vocabulary = gguf::Vocabulary::read(metadata)?;
         let (special, add_bos) = (vocabulary.special.clone(), vocabulary.add_bos);
         Self::assemble(vocabulary.build()?, SpecialIds::default(), add_bos)?

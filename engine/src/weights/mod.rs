@@ -1,38 +1,52 @@
 //! A model's weights in memory, checked tensor by tensor against its configuration.
 
+mod data;
 mod gguf;
+mod holdings;
 mod names;
+mod pack;
 mod safetensors;
 
+use std::io::{Read, Seek};
 use std::path::Path;
 
-use etime_kernels::cpu::{MatrixPart, PackedMatrix};
+use etime_kernels::cpu::PackedMatrix;
 
 use crate::config::ModelConfig;
 use crate::error::ModelError;
+use crate::gguf::TensorType;
+use crate::settings::WeightStorage;
+use data::Held;
+use pack::pack;
+
+pub(crate) use data::TensorData;
+pub use holdings::Holdings;
 pub(crate) use names::{LayerPart, Part};
 
 /// Where tensors come from. Names and storage differ; shapes are `[out, in]`, rows of queries and keys in half-split
 /// rotary order.
 pub(crate) trait TensorSource {
-    /// The tensor as F32, if it has this shape.
-    fn read(&mut self, part: Part, shape: &[usize]) -> Result<Vec<f32>, ModelError>;
+    /// What the tensor is stored as; `None` where it is missing or of a type that no model uses.
+    fn stored(&self, part: Part) -> Option<TensorType>;
 
-    /// An error for a tensor that `wanted` does not name and that no loader may ignore.
-    fn refuse_others(&self, wanted: &[Part]) -> Result<(), ModelError>;
+    /// A matrix, if it has this shape.
+    fn matrix(
+        &mut self,
+        part: Part,
+        shape: [usize; 2],
+        held: Held,
+    ) -> Result<TensorData, ModelError>;
+
+    /// A norm or a bias, if it has this length.
+    fn vector(&mut self, part: Part, len: usize) -> Result<Vec<f32>, ModelError>;
+
+    /// An error for a tensor that the configuration does not name and that no loader may ignore.
+    fn refuse_others(&self, config: &ModelConfig) -> Result<(), ModelError>;
 }
 
-/// Refuses a tensor with a number that no product survives.
-fn finite(file: &Path, tensor: &str, values: Vec<f32>) -> Result<Vec<f32>, ModelError> {
-    match values.iter().position(|value| !value.is_finite()) {
-        None => Ok(values),
-        Some(index) => Err(ModelError::Tensor {
-            file: file.to_path_buf(),
-            tensor: tensor.into(),
-            reason: format!("element {index} is {}, not a finite number", values[index]),
-        }),
-    }
-}
+/// A file, or its bytes.
+trait ReadSeek: Read + Seek {}
+impl<T: Read + Seek> ReadSeek for T {}
 
 /// One layer, projections of the same input stacked along their outputs.
 #[derive(Debug)]
@@ -54,39 +68,41 @@ pub(crate) struct LayerWeights {
 #[derive(Debug)]
 pub(crate) struct Weights {
     /// `[vocab][hidden]`; `None` where the head serves for both.
-    pub embed: Option<Vec<f32>>,
+    pub embed: Option<TensorData>,
     pub layers: Vec<LayerWeights>,
     pub norm: Vec<f32>,
     pub head: PackedMatrix,
+    pub holdings: Holdings,
 }
 
 impl Weights {
     pub(crate) fn load(
         config: &ModelConfig,
         source: &mut dyn TensorSource,
+        weights: WeightStorage,
     ) -> Result<Self, ModelError> {
-        source.refuse_others(&names::parts(config))?;
+        source.refuse_others(config)?;
+        let holdings = holdings::holdings(config, source, weights);
+        let mut loader = Loader {
+            config,
+            source,
+            weights,
+        };
         let (vocab, hidden) = (config.vocab, config.hidden);
-        let embed = source.read(Part::Embed, &[vocab, hidden])?;
-        let layers = (0..config.n_layers).map(|layer| load_layer(config, source, layer));
+        let embed = loader.matrix(Part::Embed, vocab, hidden)?;
+        let layers = (0..config.n_layers).map(|layer| loader.layer(layer));
         let layers = layers.collect::<Result<Vec<_>, _>>()?;
-        let norm = source.read(Part::Norm, &[hidden])?;
-        if config.tied {
-            let head = stack(&[&embed], hidden)?;
-            return Ok(Self {
-                embed: None,
-                layers,
-                norm,
-                head,
-            });
-        }
-        let head = source.read(Part::Head, &[vocab, hidden])?;
-        let head = stack(&[&head], hidden)?;
+        let norm = loader.source.vector(Part::Norm, hidden)?;
+        let (embed, head) = match config.tied {
+            true => (None, embed),
+            false => (Some(embed), loader.matrix(Part::Head, vocab, hidden)?),
+        };
         Ok(Self {
-            embed: Some(embed),
+            embed,
             layers,
             norm,
-            head,
+            head: pack(vec![head], hidden)?,
+            holdings,
         })
     }
 
@@ -95,66 +111,82 @@ impl Weights {
             l.qkv.bytes() + l.attn_out.bytes() + l.gate_up.bytes() + l.down.bytes()
         };
         let layers: usize = self.layers.iter().map(matrices).sum();
-        let embed = self.embed.as_deref().map_or(0, size_of_val);
+        let embed = self.embed.as_ref().map_or(0, TensorData::bytes);
         (layers + embed + self.head.bytes()) as u64
     }
 }
 
-fn load_layer(
-    config: &ModelConfig,
-    source: &mut dyn TensorSource,
-    layer: usize,
-) -> Result<LayerWeights, ModelError> {
-    use LayerPart::*;
-    let mut get = |part, shape: &[usize]| source.read(Part::Layer(layer, part), shape);
-    let (hidden, ffn, hd) = (config.hidden, config.ffn, config.head_dim);
-    let (q_out, kv_out) = (config.n_heads * hd, config.n_kv_heads * hd);
-    let attn_norm = get(AttnNorm, &[hidden])?;
-    let q = get(Q, &[q_out, hidden])?;
-    let k = get(K, &[kv_out, hidden])?;
-    let v = get(V, &[kv_out, hidden])?;
-    let qkv_bias = match config.qkv_bias {
-        true => Some(
-            [
-                get(QBias, &[q_out])?,
-                get(KBias, &[kv_out])?,
-                get(VBias, &[kv_out])?,
-            ]
-            .concat(),
-        ),
-        false => None,
-    };
-    let qk_norm = match config.qk_norm {
-        true => Some((get(QNorm, &[hd])?, get(KNorm, &[hd])?)),
-        false => None,
-    };
-    let attn_out = get(AttnOut, &[hidden, q_out])?;
-    let ffn_norm = get(FfnNorm, &[hidden])?;
-    let gate = get(Gate, &[ffn, hidden])?;
-    let up = get(Up, &[ffn, hidden])?;
-    let down = get(Down, &[hidden, ffn])?;
-    Ok(LayerWeights {
-        attn_norm,
-        qkv: stack(&[&q, &k, &v], hidden)?,
-        qkv_bias,
-        qk_norm,
-        attn_out: stack(&[&attn_out], q_out)?,
-        ffn_norm,
-        gate_up: stack(&[&gate, &up], hidden)?,
-        down: stack(&[&down], ffn)?,
-    })
+struct Loader<'a> {
+    config: &'a ModelConfig,
+    source: &'a mut dyn TensorSource,
+    weights: WeightStorage,
+}
+
+impl Loader<'_> {
+    fn matrix(&mut self, part: Part, n_out: usize, n_in: usize) -> Result<TensorData, ModelError> {
+        let held = holdings::held(self.source, part, self.weights);
+        self.source.matrix(part, [n_out, n_in], held)
+    }
+
+    fn layer(&mut self, layer: usize) -> Result<LayerWeights, ModelError> {
+        use LayerPart::*;
+        let config = self.config;
+        let (hidden, ffn, hd) = (config.hidden, config.ffn, config.head_dim);
+        let (q_out, kv_out) = (config.n_heads * hd, config.n_kv_heads * hd);
+        let of = |part| Part::Layer(layer, part);
+        let attn_norm = self.source.vector(of(AttnNorm), hidden)?;
+        let qkv = vec![
+            self.matrix(of(Q), q_out, hidden)?,
+            self.matrix(of(K), kv_out, hidden)?,
+            self.matrix(of(V), kv_out, hidden)?,
+        ];
+        let qkv = pack(qkv, hidden)?;
+        let qkv_bias = match config.qkv_bias {
+            true => Some(
+                [
+                    self.source.vector(of(QBias), q_out)?,
+                    self.source.vector(of(KBias), kv_out)?,
+                    self.source.vector(of(VBias), kv_out)?,
+                ]
+                .concat(),
+            ),
+            false => None,
+        };
+        let qk_norm = match config.qk_norm {
+            true => Some((
+                self.source.vector(of(QNorm), hd)?,
+                self.source.vector(of(KNorm), hd)?,
+            )),
+            false => None,
+        };
+        let attn_out = pack(vec![self.matrix(of(AttnOut), hidden, q_out)?], q_out)?;
+        let ffn_norm = self.source.vector(of(FfnNorm), hidden)?;
+        let gate_up = vec![
+            self.matrix(of(Gate), ffn, hidden)?,
+            self.matrix(of(Up), ffn, hidden)?,
+        ];
+        let gate_up = pack(gate_up, hidden)?;
+        let down = pack(vec![self.matrix(of(Down), hidden, ffn)?], ffn)?;
+        Ok(LayerWeights {
+            attn_norm,
+            qkv,
+            qkv_bias,
+            qk_norm,
+            attn_out,
+            ffn_norm,
+            gate_up,
+            down,
+        })
+    }
 }
 
 /// A directory with `config.json` and `model.safetensors`, whole or sharded.
-pub(crate) fn load_directory(directory: &Path) -> Result<(ModelConfig, Weights), ModelError> {
-    let file = directory.join("config.json");
-    let json = std::fs::read(&file).map_err(|source| ModelError::Read {
-        file: file.clone(),
-        source,
-    })?;
-    let config = ModelConfig::from_hf_json(&json, &file)?;
-    let mut source = safetensors::Shards::open(directory)?;
-    let weights = Weights::load(&config, &mut source)?;
+pub(crate) fn load_directory(
+    directory: &Path,
+    weights: WeightStorage,
+) -> Result<(ModelConfig, Weights), ModelError> {
+    let (config, mut source) = open_directory(directory)?;
+    let weights = Weights::load(&config, &mut source, weights)?;
     Ok((config, weights))
 }
 
@@ -163,23 +195,84 @@ pub(crate) fn load_bytes(
     name: &str,
     config_json: &[u8],
     safetensors: &[u8],
+    weights: WeightStorage,
 ) -> Result<(ModelConfig, Weights), ModelError> {
-    let config = ModelConfig::from_hf_json(config_json, &Path::new(name).join("config.json"))?;
-    let mut source =
-        safetensors::Shards::from_bytes(&Path::new(name).join("model.safetensors"), safetensors)?;
-    let weights = Weights::load(&config, &mut source)?;
+    let (config, mut source) = open_bytes(name, config_json, safetensors)?;
+    let weights = Weights::load(&config, &mut source, weights)?;
     Ok((config, weights))
 }
 
-/// A GGUF file of the `llama` architecture, dequantised to F32.
-pub(crate) fn load_gguf(file: &Path) -> Result<(ModelConfig, Weights), ModelError> {
+/// A GGUF file.
+pub(crate) fn load_gguf(
+    file: &Path,
+    weights: WeightStorage,
+) -> Result<(ModelConfig, Weights), ModelError> {
     let mut source = gguf::GgufSource::open(file)?;
     let config = source.config()?;
-    let weights = Weights::load(&config, &mut source)?;
+    let weights = Weights::load(&config, &mut source, weights)?;
     Ok((config, weights))
 }
 
-fn stack(parts: &[&[f32]], n_in: usize) -> Result<PackedMatrix, ModelError> {
-    let parts: Vec<MatrixPart> = parts.iter().map(|part| MatrixPart::F32(part)).collect();
-    Ok(PackedMatrix::stack(&parts, n_in)?)
+/// The same from the file's bytes; `file` stands for it in errors.
+pub(crate) fn load_gguf_bytes(
+    file: &Path,
+    bytes: &[u8],
+    weights: WeightStorage,
+) -> Result<(ModelConfig, Weights), ModelError> {
+    let mut source = gguf::GgufSource::from_bytes(file, bytes)?;
+    let config = source.config()?;
+    let weights = Weights::load(&config, &mut source, weights)?;
+    Ok((config, weights))
+}
+
+/// How the tensors of a directory would be held, from the headers alone.
+pub(crate) fn holdings_of_directory(
+    directory: &Path,
+    weights: WeightStorage,
+) -> Result<Holdings, ModelError> {
+    let (config, source) = open_directory(directory)?;
+    Ok(holdings::holdings(&config, &source, weights))
+}
+
+/// The same from the bytes of `config.json` and `model.safetensors`.
+pub(crate) fn holdings_of_bytes(
+    name: &str,
+    config_json: &[u8],
+    safetensors: &[u8],
+    weights: WeightStorage,
+) -> Result<Holdings, ModelError> {
+    let (config, source) = open_bytes(name, config_json, safetensors)?;
+    Ok(holdings::holdings(&config, &source, weights))
+}
+
+/// The same from a GGUF file.
+pub(crate) fn holdings_of_gguf(
+    file: &Path,
+    weights: WeightStorage,
+) -> Result<Holdings, ModelError> {
+    let mut source = gguf::GgufSource::open(file)?;
+    let config = source.config()?;
+    Ok(holdings::holdings(&config, &source, weights))
+}
+
+fn open_directory(
+    directory: &Path,
+) -> Result<(ModelConfig, safetensors::Shards<'static>), ModelError> {
+    let file = directory.join("config.json");
+    let json = std::fs::read(&file).map_err(|source| ModelError::Read {
+        file: file.clone(),
+        source,
+    })?;
+    let config = ModelConfig::from_hf_json(&json, &file)?;
+    Ok((config, safetensors::Shards::open(directory)?))
+}
+
+fn open_bytes<'a>(
+    name: &str,
+    config_json: &[u8],
+    safetensors: &'a [u8],
+) -> Result<(ModelConfig, safetensors::Shards<'a>), ModelError> {
+    let config = ModelConfig::from_hf_json(config_json, &Path::new(name).join("config.json"))?;
+    let file = Path::new(name).join("model.safetensors");
+    Ok((config, safetensors::Shards::from_bytes(&file, safetensors)?))
 }

@@ -29,6 +29,21 @@ pub(crate) enum Part {
 }
 
 impl Part {
+    /// The matrices that are stacked with this one, itself among them; none for a vector.
+    pub(crate) fn stack(self) -> Vec<Part> {
+        use LayerPart::*;
+        let (layer, parts): (usize, &[LayerPart]) = match self {
+            Part::Norm => return vec![],
+            Part::Embed | Part::Head => return vec![self],
+            Part::Layer(layer, Q | K | V) => (layer, &[Q, K, V]),
+            Part::Layer(layer, Gate | Up) => (layer, &[Gate, Up]),
+            Part::Layer(_, AttnOut | Down) => return vec![self],
+            Part::Layer(..) => return vec![],
+        };
+        let in_layer = |&part| Part::Layer(layer, part);
+        parts.iter().map(in_layer).collect()
+    }
+
     /// Name in Hugging Face checkpoints.
     pub(crate) fn hf_name(self) -> String {
         use LayerPart::*;
@@ -87,7 +102,7 @@ impl Part {
 }
 
 /// Every tensor of a model with this configuration.
-pub(crate) fn parts(config: &ModelConfig) -> Vec<Part> {
+pub(crate) fn parts(config: &ModelConfig) -> impl Iterator<Item = Part> {
     use LayerPart::*;
     let mut in_layer = vec![AttnNorm, Q, K, V, AttnOut, FfnNorm, Gate, Up, Down];
     if config.qkv_bias {
@@ -96,12 +111,13 @@ pub(crate) fn parts(config: &ModelConfig) -> Vec<Part> {
     if config.qk_norm {
         in_layer.extend([QNorm, KNorm]);
     }
-    let mut parts = vec![Part::Embed, Part::Norm];
-    if !config.tied {
-        parts.push(Part::Head);
-    }
-    for layer in 0..config.n_layers {
-        parts.extend(in_layer.iter().map(|&part| Part::Layer(layer, part)));
-    }
-    parts
+    let head = (!config.tied).then_some(Part::Head);
+    let whole = [Part::Embed, Part::Norm].into_iter().chain(head);
+    let layers = (0..config.n_layers).flat_map(move |layer| {
+        let in_layer = in_layer.clone();
+        in_layer
+            .into_iter()
+            .map(move |part| Part::Layer(layer, part))
+    });
+    whole.chain(layers)
 }

@@ -2,24 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::io::{Cursor, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde::Deserialize;
 
-use super::{Part, TensorSource, finite};
+use super::data::Held;
+use super::{Part, ReadSeek, TensorData, TensorSource, names};
+use crate::config::ModelConfig;
 use crate::error::ModelError;
+use crate::gguf::TensorType;
 
 const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 /// The limit that the format's own library sets on a header.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
 const SUPPORTED_DTYPES: &str = "F32, F16, BF16";
-
-trait ReadSeek: Read + Seek {}
-impl<T: Read + Seek> ReadSeek for T {}
 
 /// One file, its header read and checked against its length.
 struct Shard<'a> {
@@ -110,13 +110,11 @@ impl<'a> Shards<'a> {
             shard_of,
         })
     }
-}
 
-impl TensorSource for Shards<'_> {
-    fn read(&mut self, part: Part, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
+    fn read(&mut self, part: Part, shape: &[usize], held: Held) -> Result<TensorData, ModelError> {
         let tensor = part.hf_name();
         match self.shard_of.get(&tensor) {
-            Some(&shard) => self.shards[shard].read(&tensor, shape),
+            Some(&shard) => self.shards[shard].read(&tensor, shape, held),
             None => Err(ModelError::Missing {
                 file: self.root.clone(),
                 tensor,
@@ -124,9 +122,34 @@ impl TensorSource for Shards<'_> {
             }),
         }
     }
+}
 
-    fn refuse_others(&self, wanted: &[Part]) -> Result<(), ModelError> {
-        let wanted: BTreeSet<String> = wanted.iter().map(|p| p.hf_name()).collect();
+impl TensorSource for Shards<'_> {
+    fn stored(&self, part: Part) -> Option<TensorType> {
+        let tensor = part.hf_name();
+        let shard = &self.shards[*self.shard_of.get(&tensor)?];
+        tensor_type(shard.metadata.info(&tensor)?.dtype)
+    }
+
+    fn matrix(
+        &mut self,
+        part: Part,
+        shape: [usize; 2],
+        held: Held,
+    ) -> Result<TensorData, ModelError> {
+        self.read(part, &shape, held)
+    }
+
+    fn vector(&mut self, part: Part, len: usize) -> Result<Vec<f32>, ModelError> {
+        Ok(self.read(part, &[len], Held::F32)?.into_f32())
+    }
+
+    fn refuse_others(&self, config: &ModelConfig) -> Result<(), ModelError> {
+        // Names that are here: a wrong number of layers must not make a list of names that are not.
+        let wanted: BTreeSet<String> = names::parts(config)
+            .map(Part::hf_name)
+            .filter(|name| self.shard_of.contains_key(name))
+            .collect();
         // Old checkpoints store the rotary frequencies; tied ones may store the head twice.
         let ignored =
             |name: &str| name.ends_with("rotary_emb.inv_freq") || name == Part::Head.hf_name();
@@ -207,7 +230,12 @@ impl<'a> Shard<'a> {
         })
     }
 
-    fn read(&mut self, tensor: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
+    fn read(
+        &mut self,
+        tensor: &str,
+        shape: &[usize],
+        held: Held,
+    ) -> Result<TensorData, ModelError> {
         let file = self.file.clone();
         let Some(TensorInfo {
             dtype,
@@ -229,23 +257,17 @@ impl<'a> Shard<'a> {
                 wanted: shape.to_vec(),
             });
         }
-        let decode: fn(&[u8]) -> Vec<f32> = match dtype {
-            Dtype::F32 => decode_f32,
-            Dtype::F16 => decode_f16,
-            Dtype::BF16 => decode_bf16,
-            other => {
-                return Err(ModelError::Dtype {
-                    file,
-                    tensor: tensor.into(),
-                    seen: format!("{other:?}"),
-                    supported: SUPPORTED_DTYPES,
-                });
-            }
+        let Some(stored) = tensor_type(*dtype) else {
+            return Err(ModelError::Dtype {
+                file,
+                tensor: tensor.into(),
+                seen: format!("{dtype:?}"),
+                supported: SUPPORTED_DTYPES,
+            });
         };
-        let width = if *dtype == Dtype::F32 { 4 } else { 2 };
         let (start, end) = *data_offsets;
         let elements = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
-        let wanted = elements.and_then(|n| n.checked_mul(width));
+        let wanted = elements.and_then(|n| n.checked_mul(stored.block().bytes));
         // `new` checked that every offset lies in the file, so this also bounds the allocation.
         if end.checked_sub(start) != wanted {
             return Err(ModelError::Tensor {
@@ -263,66 +285,15 @@ impl<'a> Shard<'a> {
                 file: file.clone(),
                 source,
             })?;
-        finite(&file, tensor, decode(&bytes))
+        TensorData::read(&file, tensor, stored, bytes, held)
     }
 }
 
-fn decode_f32(bytes: &[u8]) -> Vec<f32> {
-    bytes
-        .as_chunks()
-        .0
-        .iter()
-        .map(|&b| f32::from_le_bytes(b))
-        .collect()
-}
-
-fn decode_bf16(bytes: &[u8]) -> Vec<f32> {
-    let widen = |&b: &[u8; 2]| f32::from_bits((u16::from_le_bytes(b) as u32) << 16);
-    bytes.as_chunks().0.iter().map(widen).collect()
-}
-
-fn decode_f16(bytes: &[u8]) -> Vec<f32> {
-    bytes
-        .as_chunks()
-        .0
-        .iter()
-        .map(|&b| f16_to_f32(u16::from_le_bytes(b)))
-        .collect()
-}
-
-/// Exact: every half-precision number is an F32.
-fn f16_to_f32(bits: u16) -> f32 {
-    let sign = (bits as u32 & 0x8000) << 16;
-    let (exponent, fraction) = (bits as u32 >> 10 & 0x1f, bits as u32 & 0x3ff);
-    let magnitude = match exponent {
-        // Subnormal: fraction × 2^−24.
-        0 => (fraction as f32 * f32::from_bits(0x3380_0000)).to_bits(),
-        0x1f => 0x7f80_0000 | fraction << 13,
-        _ => (exponent + 112) << 23 | fraction << 13,
-    };
-    f32::from_bits(sign | magnitude)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn half_precision_numbers_widen_exactly() {
-        for (bits, value) in [
-            (0x0000u16, 0.0f32),
-            (0x3c00, 1.0),
-            (0xc000, -2.0),
-            (0x7bff, 65504.0),
-            (0x0400, 6.103_515_6e-5),
-            (0x0001, 5.960_464_5e-8),
-            (0x03ff, 6.097_555e-5),
-            (0x7c00, f32::INFINITY),
-            (0x3555, 0.333_251_95),
-        ] {
-            assert_eq!(f16_to_f32(bits), value, "{bits:#06x}");
-        }
-        assert!(f16_to_f32(0x7e00).is_nan());
-        assert_eq!(f16_to_f32(0x8000).to_bits(), (-0.0f32).to_bits());
+fn tensor_type(dtype: Dtype) -> Option<TensorType> {
+    match dtype {
+        Dtype::F32 => Some(TensorType::F32),
+        Dtype::F16 => Some(TensorType::F16),
+        Dtype::BF16 => Some(TensorType::BF16),
+        _ => None,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use candle_core::{DType, Device as CandleDevice, Tensor};
 use candle_nn::VarBuilder;
-use etime_engine::{Device, KvPool, Model, SeqStep, Wanted};
+use etime_engine::{KvPool, LoadOptions, Model, SeqStep, Wanted, WeightStorage};
 use serde_json::{Value, json};
 
 pub type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
@@ -120,9 +120,17 @@ impl Shape {
             "test",
             json.as_bytes(),
             &safetensors_bytes(&self.tensors(seed)),
-            Device::Cpu,
+            LoadOptions::default(),
         )
         .unwrap()
+    }
+}
+
+/// Everything dequantised to F32.
+pub fn exact() -> LoadOptions {
+    LoadOptions {
+        weights: WeightStorage::F32,
+        ..LoadOptions::default()
     }
 }
 

@@ -1,6 +1,4 @@
-use std::collections::HashMap;
-
-use candle_core::quantized::gguf_file::Value;
+use etime_engine::gguf::{List, Metadata, Value};
 use etime_engine::tokenizer::{SpecialIds, Tokenizer, TokenizerError};
 use proptest::prelude::*;
 
@@ -17,26 +15,28 @@ fn symbol(byte: u8) -> char {
 }
 
 fn text(s: &str) -> Value {
-    Value::String(s.to_owned())
+    Value::Text(s.to_owned())
 }
 
 fn texts<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> Value {
-    Value::Array(items.into_iter().map(|s| text(s.as_ref())).collect())
+    Value::List(List::Text(
+        items.into_iter().map(|s| s.as_ref().to_owned()).collect(),
+    ))
 }
 
 /// 256 bytes, four merged tokens, a control token, a user-defined token.
-fn metadata() -> HashMap<String, Value> {
+fn metadata() -> Metadata {
     let mut tokens: Vec<String> = (0..=255).map(|b| symbol(b).to_string()).collect();
     tokens.extend(["Ġt", "Ġth", "19", "he", "<|end|>", "<note>"].map(str::to_owned));
-    let mut types = vec![Value::I32(1); tokens.len()];
-    types[260] = Value::I32(3);
-    types[261] = Value::I32(4);
+    let mut types = vec![1; tokens.len()];
+    types[260] = 3;
+    types[261] = 4;
     let entries = [
         ("model", text("gpt2")),
         ("pre", text("smollm")),
         ("tokens", texts(tokens)),
         ("merges", texts(["Ġ t", "Ġt h", "1 9", "h e"])),
-        ("token_type", Value::Array(types)),
+        ("token_type", Value::List(List::I32(types))),
         ("bos_token_id", Value::U32(260)),
         ("eos_token_id", Value::U32(260)),
     ];
@@ -109,10 +109,13 @@ fn a_missing_byte_is_an_error_that_names_the_character() {
     let mut tokens: Vec<String> = (0..=255).map(|b| symbol(b).to_string()).collect();
     tokens[7] = "bell".to_owned();
     let mut metadata = metadata();
-    let types = vec![Value::I32(1); tokens.len()];
+    let types = vec![1; tokens.len()];
     metadata.insert("tokenizer.ggml.tokens".to_owned(), texts(tokens));
     metadata.insert("tokenizer.ggml.merges".to_owned(), texts::<&str>([]));
-    metadata.insert("tokenizer.ggml.token_type".to_owned(), Value::Array(types));
+    metadata.insert(
+        "tokenizer.ggml.token_type".to_owned(),
+        Value::List(List::I32(types)),
+    );
     metadata.retain(|key, _| !key.ends_with("_token_id"));
     let tokenizer = Tokenizer::from_gguf(&metadata).unwrap();
     let error = tokenizer.encode("ding\u{7}").unwrap_err();
@@ -151,14 +154,14 @@ fn a_sentencepiece_model_is_an_error_with_the_supported_one() {
 #[test]
 fn faults_in_the_metadata_are_named() {
     let cases = [
-        (with("pre", Value::U32(3)), "`tokenizer.ggml.pre` holds U32"),
+        (with("pre", Value::U32(3)), "`tokenizer.ggml.pre` holds 3"),
         (
             with("merges", texts(["th e", "lonely"])),
             "merge 1 is \"lonely\"",
         ),
         (with("merges", texts(["q z"])), "do not fit together"),
         (
-            with("token_type", Value::Array(vec![Value::I32(1)])),
+            with("token_type", Value::List(List::I32(vec![1]))),
             "262 tokens and 1 token types",
         ),
         (

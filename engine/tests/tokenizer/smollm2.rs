@@ -1,4 +1,4 @@
-use candle_core::quantized::gguf_file::Content;
+use etime_engine::gguf::Gguf;
 use etime_engine::store::{ModelFiles, Store, StoreError};
 use etime_engine::tokenizer::Tokenizer;
 
@@ -40,9 +40,8 @@ fn tokenizer() -> Option<Tokenizer> {
         }
         Err(error) => panic!("{error}"),
     };
-    let mut file = std::fs::File::open(path).unwrap();
-    let content = Content::read(&mut file).unwrap();
-    Some(Tokenizer::from_gguf(&content.metadata).unwrap())
+    let gguf = Gguf::open(&path).unwrap();
+    Some(Tokenizer::from_gguf(&gguf.metadata).unwrap())
 }
 
 #[test]

@@ -22,6 +22,9 @@ pub struct ModelRef {
     pub name: String,
     /// Of the weights, hexadecimal.
     pub blake3: String,
+    /// Number of tensors by what they are stored as and were held as: `F32`, `Q4_1 → Q8_0`.
+    #[serde(default)]
+    pub weights: BTreeMap<String, usize>,
 }
 
 /// A file of the run by content.

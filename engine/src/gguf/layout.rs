@@ -1,0 +1,105 @@
+//! Where the tensors lie, checked against each other and the length of the file.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use super::bounded::Bounded;
+use super::{GgufError, TensorInfo, TensorType};
+
+/// A tensor as its entry says.
+pub(super) struct Described {
+    /// Fastest first.
+    pub(super) dims: Vec<u64>,
+    pub(super) stored: TensorType,
+    /// From the beginning of the data.
+    pub(super) offset: u64,
+}
+
+/// The tensors inside the file, after the entries that `from` has read.
+pub(super) fn place<R: Read>(
+    from: &Bounded<R>,
+    described: BTreeMap<String, Described>,
+    alignment: u64,
+) -> Result<BTreeMap<String, TensorInfo>, GgufError> {
+    let data_start = from.at_bytes.next_multiple_of(alignment);
+    let mut tensors = BTreeMap::new();
+    for (name, entry) in described {
+        let info = place_one(from, &name, entry, data_start, alignment)?;
+        tensors.insert(name, info);
+    }
+    refuse_overlap(from, &tensors)?;
+    Ok(tensors)
+}
+
+fn place_one<R: Read>(
+    from: &Bounded<R>,
+    name: &str,
+    entry: Described,
+    data_start: u64,
+    alignment: u64,
+) -> Result<TensorInfo, GgufError> {
+    let what = format!("tensor {name:?}");
+    let Described {
+        dims,
+        stored,
+        offset,
+    } = entry;
+    let block = stored.block();
+    if dims.contains(&0) {
+        let seen = format!("{dims:?}");
+        return Err(from.refuse(format!("the shape of {what}"), seen, "dimensions above 0"));
+    }
+    if dims[0] % block.elements as u64 != 0 {
+        let allowed = format!("a multiple of {} for {stored:?}", block.elements);
+        return Err(from.refuse(format!("the row length of {what}"), dims[0], allowed));
+    }
+    if offset % alignment != 0 {
+        let allowed = format!("a multiple of the alignment {alignment}");
+        return Err(from.refuse(format!("the offset of {what}"), offset, allowed));
+    }
+    let elements = dims.iter().try_fold(1_u64, |n, &dim| n.checked_mul(dim));
+    let blocks = elements.map(|n| n / block.elements as u64);
+    let len_bytes = blocks.and_then(|n| n.checked_mul(block.bytes as u64));
+    let start_bytes = data_start.checked_add(offset);
+    let end_bytes = start_bytes
+        .zip(len_bytes)
+        .and_then(|(s, n)| s.checked_add(n));
+    let fits = end_bytes.is_some_and(|end| end <= from.file_bytes);
+    let shape = dims.iter().rev().map(|&dim| usize::try_from(dim).ok());
+    let shape: Option<Vec<usize>> = shape.collect();
+    match (fits, start_bytes, len_bytes.map(usize::try_from), shape) {
+        (true, Some(start_bytes), Some(Ok(len_bytes)), Some(shape)) => Ok(TensorInfo {
+            shape,
+            stored,
+            start_bytes,
+            len_bytes,
+        }),
+        _ => {
+            let seen = format!("{dims:?} of {stored:?} at offset {offset}");
+            let allowed = format!(
+                "what lies in the {} bytes of data: truncated or damaged",
+                from.file_bytes.saturating_sub(data_start)
+            );
+            Err(from.refuse(what, seen, allowed))
+        }
+    }
+}
+
+fn refuse_overlap<R: Read>(
+    from: &Bounded<R>,
+    tensors: &BTreeMap<String, TensorInfo>,
+) -> Result<(), GgufError> {
+    let mut order: Vec<(&String, &TensorInfo)> = tensors.iter().collect();
+    order.sort_by_key(|(_, info)| info.start_bytes);
+    let overlap = order
+        .windows(2)
+        .find(|pair| pair[0].1.start_bytes + pair[0].1.len_bytes as u64 > pair[1].1.start_bytes);
+    match overlap {
+        None => Ok(()),
+        Some(pair) => Err(from.refuse(
+            format!("tensor {:?}", pair[1].0),
+            format!("inside tensor {:?}", pair[0].0),
+            "tensors that do not overlap",
+        )),
+    }
+}
