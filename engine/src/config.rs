@@ -185,6 +185,11 @@ impl ModelConfig {
                 "0 < low < high",
             );
         }
+        // θ near 0 or a tiny factor: an angle that is not a number spoils every logit.
+        if let Some(seen) = self.inv_freq().iter().find(|f| !f.is_finite()) {
+            let allowed = "finite: check the rope theta and its scaling";
+            return bad("rope frequency", seen.to_string(), allowed);
+        }
         Ok(self)
     }
 }

@@ -6,9 +6,8 @@ use candle_core::quantized::{GgmlDType, QStorage, QTensor};
 use candle_core::{DType, Device, Tensor};
 use common::Random;
 use etime_engine::gguf::TensorType;
-use etime_engine::quant::{
-    Q8_0_BYTES, dequantise, f16_to_f32, f32_to_f16, quantise_q8_0, repack_q8_0,
-};
+use etime_engine::quant::{dequantise, quantise_q8_0, repack_q8_0};
+use etime_kernels::cpu::{Q8_BLOCK_BYTES, f16_to_f32, f32_to_f16};
 
 const TYPES: [(TensorType, GgmlDType); 11] = [
     (TensorType::F32, GgmlDType::F32),
@@ -84,7 +83,7 @@ fn repacking_moves_no_element_by_more_than_half_a_step() {
         let packed = quantise_q8_0(&values);
         let read = dequantise(TensorType::Q8_0, &packed).unwrap();
         let blocks = packed
-            .chunks(Q8_0_BYTES)
+            .chunks(Q8_BLOCK_BYTES)
             .zip(values.chunks(32))
             .zip(read.chunks(32));
         for ((block, values), read) in blocks {

@@ -27,7 +27,7 @@ pub(super) fn place<R: Read>(
         let info = place_one(from, &name, entry, data_start, alignment)?;
         tensors.insert(name, info);
     }
-    refuse_overlap(from, &tensors)?;
+    refuse_gaps(from, &tensors, data_start, alignment)?;
     Ok(tensors)
 }
 
@@ -85,21 +85,28 @@ fn place_one<R: Read>(
     }
 }
 
-fn refuse_overlap<R: Read>(
+/// Tensors follow each other, with padding up to the alignment and nothing else between or behind them. ggml demands it,
+/// and a wrong type or offset shows in it.
+fn refuse_gaps<R: Read>(
     from: &Bounded<R>,
     tensors: &BTreeMap<String, TensorInfo>,
+    data_start: u64,
+    alignment: u64,
 ) -> Result<(), GgufError> {
     let mut order: Vec<(&String, &TensorInfo)> = tensors.iter().collect();
     order.sort_by_key(|(_, info)| info.start_bytes);
-    let overlap = order
-        .windows(2)
-        .find(|pair| pair[0].1.start_bytes + pair[0].1.len_bytes as u64 > pair[1].1.start_bytes);
-    match overlap {
-        None => Ok(()),
-        Some(pair) => Err(from.refuse(
-            format!("tensor {:?}", pair[1].0),
-            format!("inside tensor {:?}", pair[0].0),
-            "tensors that do not overlap",
-        )),
+    let mut next = data_start;
+    for (name, info) in order {
+        if info.start_bytes != next {
+            let what = format!("the first byte of tensor {name:?}");
+            let allowed = format!("{next}, where the one before ends");
+            return Err(from.refuse(what, info.start_bytes, allowed));
+        }
+        next = (info.start_bytes + info.len_bytes as u64).next_multiple_of(alignment);
     }
+    if from.file_bytes > next {
+        let allowed = format!("at most {next}, where the last tensor ends");
+        return Err(from.refuse("the length of the file", from.file_bytes, allowed));
+    }
+    Ok(())
 }

@@ -11,10 +11,11 @@ mod q4;
 mod q5;
 mod q8;
 
+use etime_kernels::cpu::{Q8_BLOCK as Q8_0_ELEMENTS, Q8_BLOCK_BYTES as Q8_0_BYTES};
+
 use crate::gguf::TensorType;
 
-pub use half::{f16_to_f32, f32_to_f16};
-pub use q8::{Q8_0_BYTES, Q8_0_ELEMENTS, quantise_q8_0};
+pub use q8::quantise_q8_0;
 pub(crate) use q8::{q8_0_row, scale_of};
 
 /// What [`dequantise`] reads, for messages.

@@ -1,11 +1,11 @@
 //! Q8_0: blocks of 34 bytes, an f16 scale d and 32 signed bytes, x = q · d.
 
-use super::half::{f16_to_f32, f32_to_f16, scale};
+use etime_kernels::cpu::{
+    Q8_BLOCK as Q8_0_ELEMENTS, Q8_BLOCK_BYTES as Q8_0_BYTES, f16_to_f32, f32_to_f16,
+};
 
-/// Elements of a block.
-pub const Q8_0_ELEMENTS: usize = 32;
-/// Bytes of a block.
-pub const Q8_0_BYTES: usize = 34;
+use super::half::scale;
+
 const MAX_QUANT: f32 = 127.0;
 
 pub(super) fn q8_0(block: &[u8], out: &mut [f32]) {

@@ -16,6 +16,8 @@ const EOS: &str = "tokenizer.ggml.eos_token_id";
 const EOT: &str = "tokenizer.ggml.eot_token_id";
 const ADD_BOS: &str = "tokenizer.ggml.add_bos_token";
 
+/// Undefined, normal, unknown, control, user-defined, unused, byte.
+const TYPES: std::ops::RangeInclusive<i64> = 0..=6;
 const TYPE_CONTROL: i64 = 3;
 const TYPE_USER_DEFINED: i64 = 4;
 
@@ -123,8 +125,9 @@ fn added_tokens(metadata: &Metadata, tokens: &[String]) -> Result<Vec<AddedToken
     }
     let mut added = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
-        let kind = types.integer(index);
-        let kind = kind.ok_or_else(|| wrong_type(TOKEN_TYPE, "a list of integers", value))?;
+        let kind = types.integer(index).filter(|kind| TYPES.contains(kind));
+        let kind =
+            kind.ok_or_else(|| wrong_type(TOKEN_TYPE, "a list of integers, 0 to 6", value))?;
         if kind == TYPE_CONTROL || kind == TYPE_USER_DEFINED {
             added.push(AddedToken::from(token.as_str(), kind == TYPE_CONTROL).normalized(false));
         }

@@ -2,9 +2,13 @@
 
 use std::path::Path;
 
+use etime_kernels::cpu::{
+    MatrixPart, Q8_BLOCK as Q8_0_ELEMENTS, Q8_BLOCK_BYTES as Q8_0_BYTES, f16_to_f32,
+};
+
 use crate::error::ModelError;
 use crate::gguf::TensorType;
-use crate::quant::{self, Q8_0_BYTES, Q8_0_ELEMENTS};
+use crate::quant;
 use crate::settings::WeightStorage;
 
 /// How a matrix is held.
@@ -87,9 +91,9 @@ impl TensorData {
                 Some(format!("element {index} is {seen}, not a finite number"))
             }
             TensorData::F16(values) => {
-                let finite = |&bits: &u16| quant::f16_to_f32(bits).is_finite();
+                let finite = |&bits: &u16| f16_to_f32(bits).is_finite();
                 let index = values.iter().position(|bits| !finite(bits))?;
-                let seen = quant::f16_to_f32(values[index]);
+                let seen = f16_to_f32(values[index]);
                 Some(format!("element {index} is {seen}, not a finite number"))
             }
             TensorData::Q8_0(blocks) => {
@@ -103,6 +107,15 @@ impl TensorData {
                     (index + 1) * Q8_0_ELEMENTS - 1
                 ))
             }
+        }
+    }
+
+    /// The rows for the kernels.
+    pub(crate) fn part(&self) -> MatrixPart<'_> {
+        match self {
+            TensorData::F32(values) => MatrixPart::F32(values),
+            TensorData::F16(values) => MatrixPart::F16(values),
+            TensorData::Q8_0(blocks) => MatrixPart::Q8_0(blocks),
         }
     }
 
@@ -122,7 +135,7 @@ impl TensorData {
             TensorData::F16(values) => {
                 let stored = &values[index * n_in..][..n_in];
                 for (x, &bits) in row.iter_mut().zip(stored) {
-                    *x = quant::f16_to_f32(bits);
+                    *x = f16_to_f32(bits);
                 }
             }
             TensorData::Q8_0(blocks) => {
@@ -136,7 +149,7 @@ impl TensorData {
     pub(crate) fn into_f32(self) -> Vec<f32> {
         match self {
             TensorData::F32(values) => values,
-            TensorData::F16(values) => values.into_iter().map(quant::f16_to_f32).collect(),
+            TensorData::F16(values) => values.into_iter().map(f16_to_f32).collect(),
             TensorData::Q8_0(blocks) => {
                 let mut values = vec![0.0; blocks.len() / Q8_0_BYTES * Q8_0_ELEMENTS];
                 quant::q8_0_row(&blocks, &mut values);
@@ -196,7 +209,7 @@ mod tests {
     #[test]
     fn whole_rows_move_whatever_they_are_stored_as() {
         let wide: Vec<u8> = rows().iter().flat_map(|x| x.to_le_bytes()).collect();
-        let half = rows().into_iter().map(quant::f32_to_f16);
+        let half = rows().into_iter().map(etime_kernels::cpu::f32_to_f16);
         let half: Vec<u8> = half.flat_map(u16::to_le_bytes).collect();
         let blocks = quant::quantise_q8_0(&rows());
         let order = [0.0, 2.0, 1.0, 3.0, 4.0, 6.0, 5.0, 7.0];

@@ -4,20 +4,18 @@ mod data;
 mod gguf;
 mod holdings;
 mod names;
-mod pack;
 mod safetensors;
 
 use std::io::{Read, Seek};
 use std::path::Path;
 
-use etime_kernels::cpu::PackedMatrix;
+use etime_kernels::cpu::{MatrixPart, PackedMatrix};
 
 use crate::config::ModelConfig;
 use crate::error::ModelError;
 use crate::gguf::TensorType;
 use crate::settings::WeightStorage;
 use data::Held;
-use pack::pack;
 
 pub(crate) use data::TensorData;
 pub use holdings::Holdings;
@@ -101,7 +99,7 @@ impl Weights {
             embed,
             layers,
             norm,
-            head: pack(vec![head], hidden)?,
+            head: stack(&[head], hidden)?,
             holdings,
         })
     }
@@ -135,12 +133,12 @@ impl Loader<'_> {
         let (q_out, kv_out) = (config.n_heads * hd, config.n_kv_heads * hd);
         let of = |part| Part::Layer(layer, part);
         let attn_norm = self.source.vector(of(AttnNorm), hidden)?;
-        let qkv = vec![
+        let qkv = [
             self.matrix(of(Q), q_out, hidden)?,
             self.matrix(of(K), kv_out, hidden)?,
             self.matrix(of(V), kv_out, hidden)?,
         ];
-        let qkv = pack(qkv, hidden)?;
+        let qkv = stack(&qkv, hidden)?;
         let qkv_bias = match config.qkv_bias {
             true => Some(
                 [
@@ -159,14 +157,14 @@ impl Loader<'_> {
             )),
             false => None,
         };
-        let attn_out = pack(vec![self.matrix(of(AttnOut), hidden, q_out)?], q_out)?;
+        let attn_out = stack(&[self.matrix(of(AttnOut), hidden, q_out)?], q_out)?;
         let ffn_norm = self.source.vector(of(FfnNorm), hidden)?;
-        let gate_up = vec![
+        let gate_up = [
             self.matrix(of(Gate), ffn, hidden)?,
             self.matrix(of(Up), ffn, hidden)?,
         ];
-        let gate_up = pack(gate_up, hidden)?;
-        let down = pack(vec![self.matrix(of(Down), hidden, ffn)?], ffn)?;
+        let gate_up = stack(&gate_up, hidden)?;
+        let down = stack(&[self.matrix(of(Down), hidden, ffn)?], ffn)?;
         Ok(LayerWeights {
             attn_norm,
             qkv,
@@ -178,6 +176,12 @@ impl Loader<'_> {
             down,
         })
     }
+}
+
+/// Matrices of `n_in` inputs and one storage, stacked along their outputs.
+fn stack(parts: &[TensorData], n_in: usize) -> Result<PackedMatrix, ModelError> {
+    let parts: Vec<MatrixPart> = parts.iter().map(TensorData::part).collect();
+    Ok(PackedMatrix::stack(&parts, n_in)?)
 }
 
 /// A directory with `config.json` and `model.safetensors`, whole or sharded.

@@ -209,12 +209,8 @@ impl<'a> Shard<'a> {
         let metadata: Metadata = serde_json::from_slice(&header)
             .map_err(|e| format(format!("the safetensors header cannot be read: {e}")))?;
         let data_start = 8 + header_bytes;
-        let data_end = metadata
-            .tensors()
-            .values()
-            .map(|t| t.data_offsets.1 as u64)
-            .max();
-        let wanted_bytes = data_start.saturating_add(data_end.unwrap_or(0));
+        let data_end = check_ranges(&metadata).map_err(format)?;
+        let wanted_bytes = data_start.saturating_add(data_end);
         if wanted_bytes != file_bytes {
             return Err(ModelError::Size {
                 file: file.to_path_buf(),
@@ -287,6 +283,26 @@ impl<'a> Shard<'a> {
             })?;
         TensorData::read(&file, tensor, stored, bytes, held)
     }
+}
+
+/// The end of the data, if the tensors follow each other without holes, as the format wants; else what is wrong.
+fn check_ranges(metadata: &Metadata) -> Result<u64, String> {
+    let tensors = metadata.tensors();
+    let mut ranges: Vec<(usize, usize, &String)> = tensors
+        .iter()
+        .map(|(name, tensor)| (tensor.data_offsets.0, tensor.data_offsets.1, name))
+        .collect();
+    ranges.sort_unstable();
+    let mut at = 0;
+    for (start, end, name) in ranges {
+        if start != at || end < start {
+            return Err(format!(
+                "tensor {name} is at bytes {start} to {end} of the data, allowed: from {at}, where the one before ends"
+            ));
+        }
+        at = end;
+    }
+    Ok(at as u64)
 }
 
 fn tensor_type(dtype: Dtype) -> Option<TensorType> {
