@@ -27,10 +27,12 @@ pub fn run(args: &args::Speed) -> Result<(), Failure> {
 fn engine(model: &str, json: bool) -> Result<(), Failure> {
     let loaded =
         Loaded::open(&Store::from_env(), model, LoadOptions::default()).map_err(Failure::input)?;
+    let context_tok = loaded.config().context_tok;
     let ask = EngineAsk {
-        prefill_tok: loaded.config().context_tok.min(512) / 2,
-        decode_steps: loaded.config().context_tok.min(128) / 2,
-        batches: vec![1, 4, 8],
+        prefill_tok: (context_tok / 2).min(512),
+        context_tok: (context_tok / 4).min(64),
+        decode_steps: (context_tok / 4).min(64),
+        batches: vec![1, 4, 8, 16],
         weight_bytes: loaded.model.weight_bytes(),
         vocab: loaded.config().vocab,
         threads: std::thread::available_parallelism().map_or(1, |n| n.get()),

@@ -94,7 +94,9 @@ impl Plant for Engine {
             .collect();
         self.last = StepOutput::default();
         let steps: Vec<SeqStep> = batch.works.iter().map(seq_step).collect();
-        let out = self.model.forward(&mut self.kv, &steps);
+        let (model, kv) = (&mut self.model, &mut self.kv);
+        // On a thread of the pool: from outside, each of its hundreds of parallel calls would wait to be let in.
+        let out = rayon::scope(|_| model.forward(kv, &steps));
         self.last = out.map_err(|e| PlantError::Other(Box::new(e)))?;
         let mass = |m: &crate::step::Mass| BlockMass {
             mean: m.mean,
