@@ -7,7 +7,8 @@ use crate::model::Model;
 use crate::plant::Engine;
 use crate::settings::LoadOptions;
 use crate::store::{ModelFiles, ModelSource, Store, StoreError};
-use crate::tokenizer::{Tokenizer, TokenizerError};
+use crate::tokenizer::{SpecialIds, Tokenizer, TokenizerError};
+use std::io::ErrorKind;
 use std::path::Path;
 
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +60,9 @@ impl Loaded {
             } => {
                 let folder = config.parent().unwrap_or(Path::new("."));
                 let model = Model::load(folder, options)?;
-                (model, Tokenizer::from_file(tokenizer).map_err(named)?)
+                let tokenizer = Tokenizer::from_file(tokenizer).map_err(named)?;
+                let special = generation_ids(&folder.join("generation_config.json"))?;
+                (model, tokenizer.with_special_ids(special).map_err(named)?)
             }
             ModelFiles::Gguf(path) => {
                 let model = Model::load(path, options)?;
@@ -98,4 +101,26 @@ impl Loaded {
         let engine = Engine::new(self.model, kv_blocks, block_tok)?;
         Ok((engine, self.tokenizer))
     }
+}
+
+/// The beginning and ends of a text that a `generation_config.json` adds to `config.json`; none where there is no file.
+fn generation_ids(file: &Path) -> Result<SpecialIds, LoadError> {
+    let named = |source| LoadError::Tokenizer {
+        name: file.display().to_string(),
+        source,
+    };
+    let text = match std::fs::read(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(SpecialIds::default()),
+        Err(source) => {
+            return Err(named(TokenizerError::Unreadable {
+                path: file.to_path_buf(),
+                source,
+            }));
+        }
+        Ok(text) => text,
+    };
+    let config = serde_json::from_slice(&text).map_err(|error| TokenizerError::Config {
+        reason: error.to_string(),
+    });
+    SpecialIds::from_config(&config.map_err(named)?).map_err(named)
 }

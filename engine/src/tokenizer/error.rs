@@ -17,8 +17,14 @@ pub enum TokenizerError {
         /// The parser's reason.
         reason: String,
     },
+    /// A config that is not JSON.
+    #[error("not valid JSON: {reason}")]
+    Config {
+        /// The parser's reason.
+        reason: String,
+    },
     /// A config whose `bos_token_id` or `eos_token_id` is neither an id nor a list of ids.
-    #[error("config.json: {key} is {seen}; allowed: a token id, a list of token ids, or null")]
+    #[error("{key} is {seen}; allowed: a token id, a list of token ids, or null")]
     ConfigId {
         /// The field.
         key: &'static str,

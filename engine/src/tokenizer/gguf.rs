@@ -1,9 +1,10 @@
 //! The tokenizer that a GGUF file carries in its metadata.
 
+use tokenizers::AddedToken;
 use tokenizers::models::bpe::{BPE, Vocab};
-use tokenizers::{AddedToken, PreTokenizerWrapper};
 
-use super::{SpecialIds, TokenizerError, pre};
+use super::pre::{self, Recipe};
+use super::{SpecialIds, TokenizerError};
 use crate::gguf::{List, Metadata, Value};
 
 const MODEL: &str = "tokenizer.ggml.model";
@@ -23,7 +24,7 @@ const TYPE_USER_DEFINED: i64 = 4;
 
 /// The `tokenizer.ggml.*` metadata, checked.
 pub(super) struct Vocabulary {
-    pre_tokenizer: PreTokenizerWrapper,
+    recipe: Recipe,
     tokens: Vec<String>,
     merges: Vec<(String, String)>,
     added: Vec<AddedToken>,
@@ -39,7 +40,7 @@ impl Vocabulary {
                 seen: model.to_owned(),
             });
         }
-        let pre_tokenizer = pre::pipeline(text(metadata, PRE)?)?;
+        let recipe = Recipe::of(text(metadata, PRE)?)?;
         let tokens = texts(metadata, TOKENS)?;
         let merges = texts(metadata, MERGES)?
             .iter()
@@ -55,13 +56,17 @@ impl Vocabulary {
             bos: id(metadata, BOS)?,
             eos,
         };
+        let add_bos = flag(metadata, ADD_BOS)?.unwrap_or(recipe.adds_bos);
+        if add_bos && special.bos.is_none() {
+            return Err(TokenizerError::MissingKey { key: BOS });
+        }
         Ok(Self {
-            pre_tokenizer,
+            recipe,
             tokens: tokens.to_vec(),
             merges,
             added,
             special,
-            add_bos: flag(metadata, ADD_BOS)?.unwrap_or(false),
+            add_bos,
         })
     }
 
@@ -72,10 +77,14 @@ impl Vocabulary {
         let vocab = ids_by_token(self.tokens)?;
         let bpe = BPE::builder()
             .vocab_and_merges(vocab, self.merges)
+            .ignore_merges(self.recipe.ignore_merges)
             .build()
             .map_err(build)?;
         let mut tokenizer = tokenizers::Tokenizer::new(bpe);
-        tokenizer.with_pre_tokenizer(Some(self.pre_tokenizer));
+        tokenizer
+            .with_normalizer(self.recipe.normaliser())
+            .map_err(build)?;
+        tokenizer.with_pre_tokenizer(Some(self.recipe.pre_tokeniser()?));
         tokenizer.with_decoder(Some(pre::byte_level()));
         tokenizer.add_tokens(self.added).map_err(build)?;
         Ok(tokenizer)

@@ -135,11 +135,59 @@ fn a_missing_byte_is_an_error_that_names_the_character() {
 
 #[test]
 fn an_unknown_pre_tokenizer_is_an_error_with_the_supported_ones() {
-    let error = with("pre", text("llama-bpe")).unwrap_err().to_string();
+    for unknown in ["default", "deepseek-llm", ""] {
+        let error = with("pre", text(unknown)).unwrap_err().to_string();
+        let names = ["gpt-2", "smollm", "llama-bpe", "qwen2"];
+        let all = names.iter().chain([&unknown]);
+        for name in all {
+            assert!(error.contains(&format!("`{name}`")), "{error}");
+        }
+    }
+}
+
+#[test]
+fn llama3_takes_a_piece_that_is_a_token_whole_and_begins_a_text() {
+    let mut tokens: Vec<String> = (0..=255).map(|b| symbol(b).to_string()).collect();
+    tokens.extend(["Ġt", "Ġth", "19", "he", "<|end|>", "whole"].map(str::to_owned));
+    let mut metadata = metadata();
+    metadata.insert("tokenizer.ggml.pre".to_owned(), text("llama-bpe"));
+    metadata.insert("tokenizer.ggml.tokens".to_owned(), texts(tokens));
+    let types = vec![1; 262];
+    let types = Value::List(List::I32(types));
+    metadata.insert("tokenizer.ggml.token_type".to_owned(), types);
+    let tokenizer = Tokenizer::from_gguf(&metadata).unwrap();
+    assert_eq!(tokenizer.encode("whole 19").unwrap(), [260, 261, 32, 258]);
+
+    metadata.insert(
+        "tokenizer.ggml.add_bos_token".to_owned(),
+        Value::Bool(false),
+    );
+    let silent = Tokenizer::from_gguf(&metadata).unwrap();
+    assert_eq!(silent.encode("whole").unwrap(), [261]);
+
+    metadata.remove("tokenizer.ggml.add_bos_token");
+    metadata.remove("tokenizer.ggml.bos_token_id");
+    let error = Tokenizer::from_gguf(&metadata).unwrap_err().to_string();
     assert!(
-        error.contains("`llama-bpe`") && error.contains("`smollm`"),
+        error.contains("no `tokenizer.ggml.bos_token_id`"),
         "{error}"
     );
+}
+
+#[test]
+fn qwen2_composes_characters_and_gpt2_does_not() {
+    let (parts, whole) = ("cafe\u{301}", "caf\u{e9}");
+    let ids = |pre: &str, s: &str| with("pre", text(pre)).unwrap().encode(s).unwrap();
+    assert_eq!(ids("qwen2", parts), ids("qwen2", whole));
+    assert_ne!(ids("gpt-2", parts), ids("gpt-2", whole));
+}
+
+#[test]
+fn ends_of_text_and_of_turn_both_end_a_text() {
+    let tokenizer = with("eot_token_id", Value::U32(261)).unwrap();
+    assert_eq!(tokenizer.eos_ids(), [260, 261]);
+    let tokenizer = with("eot_token_id", Value::U32(260)).unwrap();
+    assert_eq!(tokenizer.eos_ids(), [260]);
 }
 
 #[test]
