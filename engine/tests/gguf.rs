@@ -2,94 +2,11 @@
 
 mod common;
 
-use std::fs::File;
-use std::path::Path;
-
-use candle_core::quantized::gguf_file::{self, Value};
-use candle_core::quantized::{GgmlDType, QTensor};
-use candle_core::{Device as CandleDevice, Tensor};
-use common::{Shape, Tensors, engine_logits, exact, text};
-use etime_engine::{Model, RopeScaling};
-
-fn gguf_name(hf: &str) -> String {
-    let replaced = [
-        ("model.layers.", "blk."),
-        ("model.embed_tokens", "token_embd"),
-        ("model.norm", "output_norm"),
-        ("lm_head", "output"),
-        ("input_layernorm", "attn_norm"),
-        ("post_attention_layernorm", "ffn_norm"),
-        ("self_attn.q_proj", "attn_q"),
-        ("self_attn.k_proj", "attn_k"),
-        ("self_attn.v_proj", "attn_v"),
-        ("self_attn.o_proj", "attn_output"),
-        ("mlp.gate_proj", "ffn_gate"),
-        ("mlp.up_proj", "ffn_up"),
-        ("mlp.down_proj", "ffn_down"),
-    ];
-    replaced
-        .iter()
-        .fold(hf.to_string(), |name, (from, to)| name.replace(from, to))
-}
-
-/// Rows of a projection in the order that llama.cpp's converter writes: [head][2][hd/2] → [head][hd/2][2].
-fn interleave(values: &[f32], n_in: usize, hd: usize) -> Vec<f32> {
-    let row = |head: usize, r: usize| &values[(head * hd + r) * n_in..][..n_in];
-    let heads = values.len() / n_in / hd;
-    let order = (0..heads).flat_map(|h| (0..hd / 2).flat_map(move |i| [(h, i), (h, i + hd / 2)]));
-    order.flat_map(|(h, r)| row(h, r).to_vec()).collect()
-}
-
-fn write(
-    file: &Path,
-    shape: &Shape,
-    tensors: &Tensors,
-    dtype: GgmlDType,
-    change: impl Fn(&mut Vec<(String, Value)>),
-) {
-    let number = |n: usize| Value::U32(n as u32);
-    let mut metadata: Vec<(String, Value)> = vec![
-        ("general.architecture".into(), Value::String("llama".into())),
-        ("llama.embedding_length".into(), number(shape.hidden)),
-        ("llama.feed_forward_length".into(), number(shape.ffn)),
-        ("llama.block_count".into(), number(shape.layers)),
-        ("llama.attention.head_count".into(), number(shape.heads)),
-        (
-            "llama.attention.head_count_kv".into(),
-            number(shape.kv_heads),
-        ),
-        ("llama.rope.dimension_count".into(), number(shape.head_dim)),
-        ("llama.context_length".into(), number(128)),
-        (
-            "llama.attention.layer_norm_rms_epsilon".into(),
-            Value::F32(1e-5),
-        ),
-        ("llama.rope.freq_base".into(), Value::F32(10_000.0)),
-        ("tokenizer.ggml.eos_token_id".into(), number(2)),
-    ];
-    change(&mut metadata);
-    let metadata: Vec<(&str, &Value)> = metadata.iter().map(|(k, v)| (k.as_str(), v)).collect();
-    let quantised: Vec<(String, QTensor)> = tensors
-        .iter()
-        .map(|(name, (dims, values))| {
-            let rotary = name.contains("q_proj.weight") || name.contains("k_proj.weight");
-            let values = if rotary {
-                interleave(values, dims[1], shape.head_dim)
-            } else {
-                values.clone()
-            };
-            let tensor = Tensor::from_vec(values, dims.as_slice(), &CandleDevice::Cpu).unwrap();
-            let dtype = if dims.len() == 2 {
-                dtype
-            } else {
-                GgmlDType::F32
-            };
-            (gguf_name(name), QTensor::quantize(&tensor, dtype).unwrap())
-        })
-        .collect();
-    let tensors: Vec<(&str, &QTensor)> = quantised.iter().map(|(n, t)| (n.as_str(), t)).collect();
-    gguf_file::write(&mut File::create(file).unwrap(), &metadata, &tensors).unwrap();
-}
+use candle_core::quantized::GgmlDType;
+use candle_core::quantized::gguf_file::Value;
+use common::gguf::{Metadata, write};
+use common::{Shape, Tensors, assert_close, engine_logits, exact, oracle, text};
+use etime_engine::{LoadOptions, Model, RopeScaling};
 
 #[test]
 fn an_f32_gguf_file_gives_the_logits_of_its_safetensors_twin_to_the_bit() {
@@ -97,7 +14,7 @@ fn an_f32_gguf_file_gives_the_logits_of_its_safetensors_twin_to_the_bit() {
     let file = folder.path().join("model.gguf");
     for tied in [true, false] {
         let shape = Shape::llama(6, 2, 16, tied);
-        write(&file, &shape, &shape.tensors(1), GgmlDType::F32, |_| {});
+        write(&file, &shape, &shape.tensors(1), |_| GgmlDType::F32, |_| {});
         let mut model = Model::load(&file, exact()).unwrap();
         assert_eq!((model.config().tied, model.config().vocab), (tied, 97));
         assert_eq!(model.config().eos, [2]);
@@ -108,22 +25,62 @@ fn an_f32_gguf_file_gives_the_logits_of_its_safetensors_twin_to_the_bit() {
 }
 
 #[test]
+fn qwen2_and_qwen3_files_match_the_dense_cache_in_every_storage_that_keeps_its_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("model.gguf");
+    for (architecture, head_dim, tied) in [("qwen2", 16, true), ("qwen3", 32, false)] {
+        let mut shape = Shape::llama(4, 2, 16, tied);
+        (shape.architecture, shape.head_dim, shape.ffn) = (architecture, head_dim, 96);
+        let tokens = text(30, 97, 5);
+        for stored in [GgmlDType::F32, GgmlDType::F16, GgmlDType::Q8_0] {
+            let mut tensors = shape.tensors(9);
+            write(&file, &shape, &tensors, |_| stored, |_| {});
+            common::round(&mut tensors, stored);
+            let mut model = Model::load(&file, LoadOptions::default()).unwrap();
+            let seen = engine_logits(&mut model, &tokens, 7, 16);
+            let wanted = oracle(&shape.config_json(), &tensors, &tokens);
+            assert_close(&seen, &wanted, 1e-4, &format!("{architecture}, {stored:?}"));
+            let mut dense = Model::load(&file, exact()).unwrap();
+            assert_eq!(
+                seen,
+                engine_logits(&mut dense, &tokens, 7, 16),
+                "{stored:?}"
+            );
+            assert!(model.weight_bytes() <= dense.weight_bytes());
+        }
+    }
+}
+
+#[test]
+fn projections_of_different_storage_are_held_as_f32_and_others_as_q8_0() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("model.gguf");
+    let mut shape = Shape::llama(4, 2, 16, true);
+    shape.ffn = 96;
+    // Rows of 96 are `down` alone.
+    let stored = |n_in| match n_in {
+        96 => GgmlDType::Q4_1,
+        _ => GgmlDType::F16,
+    };
+    write(&file, &shape, &shape.tensors(1), stored, |_| {});
+    let model = Model::load(&file, LoadOptions::default()).unwrap();
+    let held: Vec<String> = model
+        .holdings()
+        .iter()
+        .map(|(kind, n)| format!("{n} {kind}"))
+        .collect();
+    assert_eq!(held, ["19 F16", "7 F32", "3 Q4_1 → Q8_0"]);
+}
+
+#[test]
 fn quantised_blocks_are_read_as_their_dequantised_values() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("model.gguf");
     let mut shape = Shape::llama(4, 2, 16, true);
     shape.ffn = 96;
     let mut tensors = shape.tensors(1);
-    write(&file, &shape, &tensors, GgmlDType::Q8_0, |_| {});
-    // Rounds the matrices as the file does; rows are permuted whole, so blocks of 32 along a row are the same.
-    for (dims, values) in tensors.values_mut().filter(|(dims, _)| dims.len() == 2) {
-        let tensor = Tensor::from_slice(values, dims.as_slice(), &CandleDevice::Cpu).unwrap();
-        let rounded = QTensor::quantize(&tensor, GgmlDType::Q8_0)
-            .unwrap()
-            .dequantize(&CandleDevice::Cpu)
-            .unwrap();
-        *values = rounded.flatten_all().unwrap().to_vec1().unwrap();
-    }
+    write(&file, &shape, &tensors, |_| GgmlDType::Q8_0, |_| {});
+    common::round(&mut tensors, GgmlDType::Q8_0);
     let json = shape.config_json().to_string();
     let bytes = common::safetensors_bytes(&tensors);
     let mut twin = Model::from_bytes("twin", json.as_bytes(), &bytes, exact()).unwrap();
@@ -137,14 +94,14 @@ fn stored_rope_divisors_and_linear_scaling_are_applied() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("model.gguf");
     let shape = Shape::llama(4, 2, 16, true);
-    let linear = |m: &mut Vec<(String, Value)>| {
+    let linear = |m: &mut Metadata| {
         m.push((
             "llama.rope.scaling.type".into(),
             Value::String("linear".into()),
         ));
         m.push(("llama.rope.scaling.factor".into(), Value::F32(4.0)));
     };
-    write(&file, &shape, &shape.tensors(1), GgmlDType::F32, linear);
+    write(&file, &shape, &shape.tensors(1), |_| GgmlDType::F32, linear);
     let mut model = Model::load(&file, exact()).unwrap();
     assert_eq!(
         model.config().rope_scaling,
@@ -156,7 +113,7 @@ fn stored_rope_divisors_and_linear_scaling_are_applied() {
 
     let mut tensors = shape.tensors(1);
     tensors.insert("rope_freqs.weight".into(), (vec![8], vec![4.0; 8]));
-    write(&file, &shape, &tensors, GgmlDType::F32, |_| {});
+    write(&file, &shape, &tensors, |_| GgmlDType::F32, |_| {});
     let mut model = Model::load(&file, exact()).unwrap();
     assert_eq!(engine_logits(&mut model, &tokens, 20, 16), scaled);
 }
@@ -166,19 +123,18 @@ fn a_gguf_file_that_cannot_be_served_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("model.gguf");
     let shape = Shape::llama(4, 2, 16, true);
-    let error =
-        |change: fn(&mut Vec<(String, Value)>), damage: fn(&mut Tensors), cut: fn(&mut Vec<u8>)| {
-            let mut tensors = shape.tensors(1);
-            damage(&mut tensors);
-            write(&file, &shape, &tensors, GgmlDType::F32, change);
-            let mut bytes = std::fs::read(&file).unwrap();
-            cut(&mut bytes);
-            std::fs::write(&file, bytes).unwrap();
-            Model::load(&file, exact()).unwrap_err().to_string()
-        };
+    let error = |change: fn(&mut Metadata), damage: fn(&mut Tensors), cut: fn(&mut Vec<u8>)| {
+        let mut tensors = shape.tensors(1);
+        damage(&mut tensors);
+        write(&file, &shape, &tensors, |_| GgmlDType::F32, change);
+        let mut bytes = std::fs::read(&file).unwrap();
+        cut(&mut bytes);
+        std::fs::write(&file, bytes).unwrap();
+        Model::load(&file, exact()).unwrap_err().to_string()
+    };
     let e = error(|m| m[0].1 = Value::String("falcon".into()), |_| (), |_| ());
     assert!(
-        e.contains("\"falcon\" is not supported; supported: llama"),
+        e.contains("\"falcon\" is not supported; supported: llama (mistral too), qwen2, qwen3"),
         "{e}"
     );
     let e = error(|m| m[1].1 = Value::String("wide".into()), |_| (), |_| ());

@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{Shape, assert_close, engine_logits, oracle, text};
+use common::{Shape, assert_close, engine_logits, exact, oracle, text};
+use etime_engine::{LoadOptions, Model};
 use serde_json::json;
 
 const TOLERANCE: f32 = 1e-4;
@@ -57,4 +58,29 @@ fn mistral_qwen2_and_qwen3_match_the_dense_cache_through_their_switches() {
         &shape,
         "qwen3: head norms, heads wider than the hidden size",
     );
+}
+
+#[test]
+fn half_precision_safetensors_match_the_dense_cache_and_stay_half_precision() {
+    for architecture in ["llama", "mistral", "qwen2", "qwen3"] {
+        let mut shape = Shape::llama(4, 2, 16, architecture == "llama");
+        shape.architecture = architecture;
+        let bytes = common::f16_safetensors_bytes(&shape.tensors(9));
+        let mut rounded = shape.tensors(9);
+        for (_, values) in rounded.values_mut() {
+            for x in values {
+                *x = etime_kernels::cpu::f16_to_f32(etime_kernels::cpu::f32_to_f16(*x));
+            }
+        }
+        let json = shape.config_json().to_string();
+        let load = |options| Model::from_bytes("f16", json.as_bytes(), &bytes, options).unwrap();
+        let tokens = text(30, shape.vocab, 5);
+        let (mut half, mut wide) = (load(LoadOptions::default()), load(exact()));
+        let seen = engine_logits(&mut half, &tokens, 7, 16);
+        let wanted = oracle(&shape.config_json(), &rounded, &tokens);
+        assert_close(&seen, &wanted, TOLERANCE, architecture);
+        assert_eq!(seen, engine_logits(&mut wide, &tokens, 7, 16));
+        assert_eq!(2 * half.weight_bytes(), wide.weight_bytes());
+        assert!(half.holdings().contains_key("F16"), "{:?}", half.holdings());
+    }
 }

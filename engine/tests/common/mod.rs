@@ -1,8 +1,11 @@
 //! Small random checkpoints, and candle-transformers' models on the same tensors.
 #![allow(dead_code)]
 
+pub mod gguf;
+
 use std::collections::BTreeMap;
 
+use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{DType, Device as CandleDevice, Tensor};
 use candle_nn::VarBuilder;
 use etime_engine::{KvPool, LoadOptions, Model, SeqStep, Wanted, WeightStorage};
@@ -132,6 +135,33 @@ pub fn exact() -> LoadOptions {
         weights: WeightStorage::F32,
         ..LoadOptions::default()
     }
+}
+
+/// Rounds the matrices to what a storage keeps of them. Rotary rows move whole, so blocks along a row are the same.
+pub fn round(tensors: &mut Tensors, stored: GgmlDType) {
+    for (dims, values) in tensors.values_mut().filter(|(dims, _)| dims.len() == 2) {
+        let tensor = Tensor::from_slice(values, dims.as_slice(), &CandleDevice::Cpu).unwrap();
+        let rounded = QTensor::quantize(&tensor, stored).unwrap();
+        let rounded = rounded.dequantize(&CandleDevice::Cpu).unwrap();
+        *values = rounded.flatten_all().unwrap().to_vec1().unwrap();
+    }
+}
+
+/// The tensors in half precision, to the nearest number.
+pub fn f16_safetensors_bytes(tensors: &Tensors) -> Vec<u8> {
+    let halves: BTreeMap<&String, Vec<u8>> = tensors
+        .iter()
+        .map(|(name, (_, values))| {
+            let halves = values.iter().map(|&x| etime_kernels::cpu::f32_to_f16(x));
+            (name, halves.flat_map(u16::to_le_bytes).collect())
+        })
+        .collect();
+    let views = tensors.iter().map(|(name, (shape, _))| {
+        let dtype = safetensors::Dtype::F16;
+        let view = safetensors::tensor::TensorView::new(dtype, shape.clone(), &halves[name]);
+        (name.clone(), view.unwrap())
+    });
+    safetensors::serialize(views, None).unwrap()
 }
 
 pub fn safetensors_bytes(tensors: &Tensors) -> Vec<u8> {
