@@ -194,7 +194,7 @@ pub enum ModelCommand {
     },
     /// Fetch a model, check it, and keep it in the models folder
     Pull {
-        /// Name of the model, as in `etime model list`
+        /// Name of the model, as in `etime model list`, or a hub id: owner/name or owner/name@revision
         name: String,
         /// Print as JSON
         #[arg(long)]
@@ -202,7 +202,7 @@ pub enum ModelCommand {
     },
     /// Show what a model's files say: shape, tensors, hash
     Inspect {
-        /// Model: a known name, a model directory or a GGUF file
+        /// Model: a known name, a model directory, a GGUF file or a hub id that was pulled
         model: String,
         /// Print as JSON
         #[arg(long)]

@@ -55,6 +55,31 @@ fn doctor_and_the_model_list_say_what_is_missing_and_how_to_get_it() {
     assert_eq!(bench.names(), ["bench.ron"]);
 }
 
+#[test]
+fn a_model_of_the_hub_that_is_not_here_or_cannot_be_reached_is_one_clear_error() {
+    let bench = Bench::new(SIM);
+    bench.refuses(
+        &["model", "inspect", "owner/name@v1"],
+        &["owner/name@v1", "etime model pull owner/name@v1"],
+    );
+    let output = bench
+        .etime(&["model", "pull", "owner/name"])
+        .env("ETIME_MODELS", bench.path("models"))
+        // Port 9 discards; nothing listens there.
+        .env("HF_ENDPOINT", "http://127.0.0.1:9")
+        .output()
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    let faults = error.lines().filter(|line| line.starts_with("error: "));
+    assert_eq!(faults.count(), 1, "{error}");
+    assert!(error.contains("cannot fetch `owner/name@main`"), "{error}");
+    assert!(!error.contains("panicked"), "{error}");
+    let left = std::fs::read_dir(bench.path("models/hub/owner/name")).unwrap();
+    let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, [".lock"]);
+}
+
 /// A copy of the bundled model as a directory that can be damaged.
 fn model_bench() -> Bench {
     let bench = Bench::new(SIM);

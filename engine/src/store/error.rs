@@ -10,7 +10,7 @@ pub enum StoreError {
     NoHome,
     /// Neither a known name nor a path.
     #[error(
-        "unknown model `{seen}`{}; allowed: {known}, a directory with config.json, tokenizer.json and model.safetensors, or a .gguf file",
+        "unknown model `{seen}`{}; allowed: {known}, a directory with config.json, tokenizer.json and model.safetensors, a .gguf file, or a hub id owner/name@revision",
         nearest.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
     )]
     UnknownModel {
@@ -25,7 +25,7 @@ pub enum StoreError {
     #[error("model `{name}` is not here ({}); run `etime model pull {name}`", path.display())]
     Absent {
         /// The model.
-        name: &'static str,
+        name: String,
         /// Where it would be.
         path: PathBuf,
     },
@@ -36,7 +36,7 @@ pub enum StoreError {
     )]
     Damaged {
         /// The model.
-        name: &'static str,
+        name: String,
         /// Its file.
         path: PathBuf,
         /// Size of the right file.
@@ -92,7 +92,7 @@ pub enum StoreError {
     #[error("cannot fetch `{name}`{}", lines(attempts))]
     Pull {
         /// The model.
-        name: &'static str,
+        name: String,
         /// What was tried, in order.
         attempts: Vec<Attempt>,
     },

@@ -7,6 +7,9 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::catalogue::Download;
+use super::hub_id::HubId;
+
+pub(super) use hub::Hub;
 
 /// A source of model files.
 pub(super) trait Mirror {
@@ -18,6 +21,29 @@ pub(super) trait Mirror {
         download: &Download,
         scratch: &Path,
         report: &mut dyn FnMut(u64),
+    ) -> Result<PathBuf, FetchError>;
+}
+
+/// What a repository holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Listing {
+    /// The commit that the revision names now.
+    pub(super) commit: String,
+    pub(super) files: Vec<String>,
+}
+
+/// A place of whole models, file by file.
+pub(super) trait Repository {
+    fn list(&self, id: &HubId, scratch: &Path) -> Result<Listing, FetchError>;
+
+    /// Puts a file of a commit somewhere in `scratch`; reports the bytes that have arrived, of how many.
+    fn fetch(
+        &self,
+        id: &HubId,
+        commit: &str,
+        file: &str,
+        scratch: &Path,
+        report: &mut dyn FnMut(u64, u64),
     ) -> Result<PathBuf, FetchError>;
 }
 

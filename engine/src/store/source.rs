@@ -132,7 +132,7 @@ pub(super) fn unknown(spec: &str) -> StoreError {
     }
 }
 
-fn directory(path: &Path) -> Result<ModelFiles, StoreError> {
+pub(super) fn directory(path: &Path) -> Result<ModelFiles, StoreError> {
     let config = path.join("config.json");
     let tokenizer = path.join("tokenizer.json");
     let weights = weight_files(path)?;
@@ -164,7 +164,7 @@ fn weight_files(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
     }
 }
 
-fn shards(path: &Path, index: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub(super) fn shards(path: &Path, index: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let bad = |reason: String| StoreError::Config {
         file: index.display().to_string(),
         reason,

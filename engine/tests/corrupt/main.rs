@@ -5,6 +5,7 @@
 mod common;
 mod gguf;
 mod judge;
+mod mutate;
 mod safetensors;
 mod writer;
 

@@ -10,7 +10,7 @@ const DTYPES: [&str; 16] = [
     "I64", "U64", "C64", "none",
 ];
 
-fn shape() -> Shape {
+pub fn shape() -> Shape {
     let mut shape = Shape::llama(2, 1, 8, false);
     (shape.vocab, shape.ffn, shape.layers) = (9, 24, 1);
     shape
