@@ -6,6 +6,7 @@ use candle_core::quantized::GgmlDType;
 use candle_core::quantized::gguf_file::Value;
 use common::gguf::{Metadata, write};
 use common::{Shape, Tensors, assert_close, engine_logits, exact, oracle, text};
+use etime_engine::store::Store;
 use etime_engine::{LoadOptions, Model, RopeScaling};
 
 #[test]
@@ -159,4 +160,30 @@ fn a_gguf_file_that_cannot_be_served_says_why() {
     assert!(e.contains("not a GGUF file"), "{e}");
     let e = error(|_| (), |_| (), |b| b[8..16].fill(0xff));
     assert!(e.contains("the list of tensors"), "{e}");
+}
+
+#[test]
+fn a_file_is_inspected_with_what_its_tensors_would_be_held_as() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("model.gguf");
+    let shape = Shape::llama(4, 2, 64, true);
+    let stored = |n_in| match n_in {
+        256 => GgmlDType::Q4K,
+        _ => GgmlDType::F16,
+    };
+    let store = Store::at(folder.path());
+    let inspect = || store.inspect(file.to_str().unwrap()).unwrap();
+    write(&file, &shape, &shape.tensors(1), stored, |_| {});
+    let seen = inspect();
+    assert_eq!(seen.dtypes["Q4_K"], 19);
+    assert_eq!(seen.held["Q4_K → Q8_0"], 19);
+    assert_eq!(seen.unsupported, None);
+    let model = Model::load(&file, LoadOptions::default()).unwrap();
+    assert_eq!(&seen.held, model.holdings());
+
+    let falcon = |m: &mut Metadata| m[0].1 = Value::String("falcon".into());
+    write(&file, &shape, &shape.tensors(1), stored, falcon);
+    let seen = inspect();
+    assert!(seen.held.is_empty() && seen.tensors == 29);
+    assert!(seen.unsupported.unwrap().contains("falcon"));
 }

@@ -50,7 +50,7 @@ impl Mutator {
             3 => drop(bytes.drain(at..end)),
             4 => drop(bytes.splice(at..at, piece.iter().copied())),
             5 => drop(bytes.splice(at..end, piece.iter().copied())),
-            _ if self.next() % 8 == 0 => bytes.truncate(at),
+            _ if self.next().is_multiple_of(8) => bytes.truncate(at),
             _ => {}
         }
     }

@@ -85,6 +85,35 @@ fn without_a_fault_replay_and_forced_agree_in_every_bit() {
     ] {
         assert!(bench.path("run").join(file).is_file(), "{file}");
     }
+    let manifest = std::fs::read(bench.path("run/manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+    assert_eq!(
+        manifest["model"]["weights"],
+        serde_json::json!({ "F32": 38 })
+    );
+}
+
+#[test]
+fn how_weights_are_held_is_stored_or_f32() {
+    let bench = hil_bench();
+    let set = "engine.weights=F16";
+    let args = ["hil", "bench.ron", "--out", "run", "--set", set];
+    let told = predicate::str::contains("engine.weights").and(predicate::str::contains("F32"));
+    bench.etime(&args).assert().code(2).stderr(told);
+    let set = "engine.weights=F32";
+    let args = [
+        "hil",
+        "bench.ron",
+        "--out",
+        "run",
+        "--level",
+        "replay",
+        "--set",
+        set,
+    ];
+    bench.etime(&args).assert().code(0);
+    let written = std::fs::read_to_string(bench.path("run/scenario.ron")).unwrap();
+    assert!(written.contains("weights: F32"), "{written}");
 }
 
 #[test]

@@ -37,6 +37,9 @@ fn doctor_and_the_model_list_say_what_is_missing_and_how_to_get_it() {
         .assert()
         .success()
         .stdout(fix);
+    let held = predicate::str::is_match("in memory +38 F32\n").unwrap();
+    let inspect = bench.etime(&["model", "inspect", "tiny"]).assert();
+    inspect.success().stdout(held);
     let commands: [&[&str]; 3] = [
         &["doctor", "--json"],
         &["model", "list", "--json"],
