@@ -20,7 +20,7 @@ Start here:
   etime sim scenarios/corrected.ron     a law on a synthetic plant, no model needed
   etime hil scenarios/quickstart.ron    predict, measure on the bundled model, judge
 
-Exit codes: 0 done, 1 a verdict failed, 2 bad input, 3 a fault of the machine or of this program."
+Exit codes: 0 done (PASS or INCONCLUSIVE), 1 a verdict failed, 2 bad input, 3 a fault of the machine or of this program."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -56,11 +56,14 @@ pub struct Scenario {
     #[arg(long, value_name = "KEY.PATH=VALUE")]
     pub set: Vec<String>,
     /// Seed of every random number, in place of the scenario's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Run directory to write [default: runs/SCENARIO-HASH]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Let --out remove another run that is there; a run of the same settings is always replaced
+    #[arg(long)]
+    pub replace: bool,
     /// Print results as JSON
     #[arg(long)]
     pub json: bool,
@@ -108,7 +111,7 @@ pub enum LevelArg {
     Replay,
     /// The tokens are held
     Forced,
-    /// Only the seeds are held
+    /// Nothing but law and workload is held
     Free,
 }
 
@@ -171,7 +174,12 @@ pub struct Generate {
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Seed of the draws
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
     pub seed: u64,
     /// Print one JSON object per token: text, entropy H (nats), temperature T
     #[arg(long)]

@@ -35,7 +35,13 @@ pub fn run(args: &args::Generate) -> Result<(), Failure> {
     let loaded = Loaded::open(&Store::from_env(), &args.model, LoadOptions::default())
         .map_err(Failure::input)?;
     let fits = law.check_vocab(loaded.config().vocab);
-    fits.map_err(|error| Failure::input(format!("--law: {error}")))?;
+    fits.map_err(|error| {
+        let error = error.to_string();
+        Failure::input(format!(
+            "--law: {}",
+            error.trim_start_matches("temperature.")
+        ))
+    })?;
     let tokens = loaded.tokenizer.encode(&prompt).map_err(Failure::input)?;
     let context_tok = loaded.config().context_tok;
     let len_tok = tokens.len().saturating_add(args.new_tok);

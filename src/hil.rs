@@ -39,7 +39,7 @@ pub fn run(args: &args::Hil) -> Result<(), Failure> {
     match (report.summary.verdict, report.summary.fault) {
         (Some(Verdict::Fail), _) => Err(Failure::Verdict),
         (verdict, Some(fault)) => Err(Failure::fault(format!(
-            "the negative control {fault:?} was not detected: {}, where FAIL was due",
+            "the negative control {fault} was not detected: {}, where FAIL was due",
             verdict.map_or("no verdict".to_owned(), |v| v.to_string())
         ))),
         (_, None) => shown,

@@ -18,12 +18,20 @@ use failure::Failure;
 use std::io::Write;
 use std::process::ExitCode;
 
+/// Exit code of a process that was told to end, as shells count it.
+const INTERRUPTED: i32 = 130;
+
 fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_env("ETIME_LOG").unwrap_or_default();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();
+    // Ctrl-C leaves nothing half-written; where no handler can be set, the next run cleans up.
+    let _ = ctrlc::set_handler(|| {
+        etime_hil::rundir::abandon();
+        std::process::exit(INTERRUPTED);
+    });
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -27,6 +27,7 @@ pub fn destination(args: &args::Scenario) -> Destination {
     Destination {
         out: args.out.clone(),
         root: PathBuf::from("runs"),
+        replace: args.replace,
     }
 }
 

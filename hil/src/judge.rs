@@ -71,7 +71,7 @@ pub struct Judged {
 /// Level of the tests.
 const ALPHA: f64 = 0.05;
 /// One-sided 95 % quantile of the standard normal.
-const Z_95: f64 = 1.644_853_626_951_472_7;
+pub const Z_95: f64 = 1.644_853_626_951_472_7;
 
 fn normal_tail(z: f64) -> f64 {
     0.5 * statrs::function::erf::erfc(z / std::f64::consts::SQRT_2)
@@ -168,13 +168,17 @@ fn decide(c: &Comparison, m: Option<&Measured>, failed: bool) -> (Verdict, Strin
         return (
             Verdict::Inconclusive,
             format!(
-                "u_val = {:.4} is above {:.4}: too few runs to tell",
-                m.u_val, c.u_cap
+                "u_val = {:.4} is above {:.4}, most of it {}",
+                m.u_val,
+                c.u_cap,
+                source(c)
             ),
         );
     }
     if m.error.abs() + Z_95 * m.u_val <= c.tolerance {
-        let why = if m.error.abs() <= m.u_val {
+        let why = if m.error == 0.0 && m.u_val == 0.0 {
+            "equal"
+        } else if m.error.abs() <= m.u_val {
             "within tolerance; noise-limited"
         } else {
             "within tolerance"
@@ -190,6 +194,28 @@ fn decide(c: &Comparison, m: Option<&Measured>, failed: bool) -> (Verdict, Strin
             c.tolerance
         ),
     )
+}
+
+/// Where most of u_val comes from, and what lowers it.
+fn source(c: &Comparison) -> String {
+    let of = |estimate: Option<Estimate>| estimate.map_or(0.0, |e| e.u);
+    let sources = [
+        (
+            of(c.measured),
+            "from the measured runs",
+            "more hil.runs, or more prompts: runs over one prompt are not independent",
+        ),
+        (
+            c.u_input,
+            "from the recordings",
+            "more hil.record.runs, or more prompts",
+        ),
+        (of(c.predicted), "from the predicted runs", "more hil.runs"),
+    ];
+    let largest = sources.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+    largest.map_or(String::new(), |(u, from, remedy)| {
+        format!("{from} ({u:.4}): {remedy}")
+    })
 }
 
 fn undetermined(c: &Comparison) -> (Verdict, String) {

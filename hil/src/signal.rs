@@ -93,10 +93,12 @@ impl Signal {
         Signal::Lag,
     ];
 
-    /// Whether the signal says anything about `law`: only a law that integrates has a gain, a lag and a settling.
+    /// Whether the signal says anything about `law`: a fixed temperature has a known u, and only a law that integrates
+    /// has a gain, a lag and a time constant.
     pub fn applies_to(self, law: &TemperatureLaw) -> bool {
         match self {
             Signal::Gain | Signal::Lag | Signal::Settling => law.gain_per_nat(1.0).is_some(),
+            Signal::MeanU | Signal::SdU | Signal::Saturation => law.band().is_some(),
             _ => true,
         }
     }
@@ -109,7 +111,7 @@ impl Signal {
             Signal::SdH => "sd of H (nats)",
             Signal::AcfH => "autocorrelation of H, lag 1",
             Signal::Surprisal => "mean surprisal (nats)",
-            Signal::Settling => "settling (tokens)",
+            Signal::Settling => "time constant (tokens)",
             Signal::Gain => "slope of Δu on H (1/nat)",
             Signal::Lag => "lag of Δu behind H (tokens)",
             Signal::MeanH => "mean of H (nats)",
@@ -219,6 +221,8 @@ fn lag(paths: &[&SequencePath]) -> Option<f64> {
 
 /// Smallest way, in u, whose settling can be told from noise.
 const MIN_WAY_U: f64 = 0.3;
+/// Least share of the swept area that lies on one side of the level.
+const MIN_ONE_SIDED: f64 = 0.5;
 
 /// Settling of the ensemble mean of u from its start to its mean over the last half: the area between path and final
 /// level over the first half, divided by the way. For u_t = u_∞ + (u_0 − u_∞) e^(−t/k) it is k to within a token.
@@ -234,7 +238,10 @@ fn settling(paths: &[&SequencePath]) -> Option<f64> {
     let level = mean(late.iter().copied())?;
     let way = path[0] - level;
     let area: f64 = early.iter().map(|u| u - level).sum();
-    (way.abs() >= MIN_WAY_U).then(|| area / way)
+    let swept: f64 = early.iter().map(|u| (u - level).abs()).sum();
+    // A path that rings or runs away crosses its level: its signed area says nothing.
+    let one_sided = area * way > 0.0 && area.abs() >= MIN_ONE_SIDED * swept;
+    (way.abs() >= MIN_WAY_U && one_sided).then(|| area / way)
 }
 
 /// A value with its standard uncertainty.

@@ -221,8 +221,8 @@ impl SimSummary {
         text += &format!("  H      {:.3} ± {:.3} nats\n", m.mean_h_nats, m.sd_h_nats);
         if m.mean_loop_gain != 0.0 {
             text += &format!(
-                "  gain   ηV mean {:.3}, largest {:.3} (stable at fixed logits from 0 to 2)\n",
-                m.mean_loop_gain, m.max_loop_gain
+                "  gain   {:.3} to {:.3}, mean {:.3} (stable at fixed logits between 0 and 2)\n",
+                m.min_loop_gain, m.max_loop_gain, m.mean_loop_gain
             );
         }
         text + &format!(
@@ -246,6 +246,7 @@ mod tests {
         let to = Destination {
             out: Some(out.to_owned()),
             root: PathBuf::new(),
+            replace: false,
         };
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)

@@ -1,7 +1,7 @@
 //! What an experiment found, as JSON for machines and as a table for people.
 
 use crate::experiment::{Experiment, Outcome, Reachability};
-use crate::judge::{Judged, Verdict};
+use crate::judge::{Judged, Verdict, Z_95};
 use crate::level::columns::ColumnVerdict;
 use crate::level::exact::Exact;
 use crate::level::free::Free;
@@ -55,6 +55,7 @@ pub struct LoopSummary {
     pub at_t_min_share: f64,
     pub at_t_max_share: f64,
     pub mean_loop_gain: f64,
+    pub min_loop_gain: f64,
     pub max_loop_gain: f64,
     /// Mean over requests of τ at the end of the text, tempered and at T = 1.
     pub tau_nats: f64,
@@ -84,10 +85,40 @@ impl LoopSummary {
             at_t_min_share: share(Bound::AtMin),
             at_t_max_share: share(Bound::AtMax),
             mean_loop_gain: mean(&|i| samples[i].loop_gain),
+            min_loop_gain: samples.iter().map(|s| s.loop_gain).fold(f64::MAX, f64::min),
             max_loop_gain: samples.iter().map(|s| s.loop_gain).fold(f64::MIN, f64::max),
             tau_nats: ends.iter().map(|s| s.tau_nats).sum::<f64>() / requests,
             tau_raw_nats: ends.iter().map(|s| s.tau_raw_nats).sum::<f64>() / requests,
         })
+    }
+}
+
+impl LoopSummary {
+    /// One line: temperature, entropy and its distance from the setpoint, bounds, loop gain where there is one.
+    pub fn to_text(&self, target_nats: Option<f64>) -> String {
+        let mut text = format!(
+            "mean T {:.3}, H {:.3} ± {:.3} nats",
+            self.mean_t, self.mean_h_nats, self.sd_h_nats
+        );
+        if let Some(target_nats) = target_nats {
+            let off_nats = self.mean_h_nats - target_nats;
+            text += &format!(
+                ", H − H* {off_nats:+.3} on average and {:.3} rms",
+                off_nats.hypot(self.sd_h_nats)
+            );
+        }
+        text += &format!(
+            ", on T_min {:.1} %, on T_max {:.1} %",
+            100.0 * self.at_t_min_share,
+            100.0 * self.at_t_max_share
+        );
+        if self.min_loop_gain != 0.0 || self.max_loop_gain != 0.0 {
+            text += &format!(
+                ", loop gain {:.3} to {:.3}, mean {:.3}",
+                self.min_loop_gain, self.max_loop_gain, self.mean_loop_gain
+            );
+        }
+        text
     }
 }
 
@@ -179,7 +210,7 @@ impl Summary {
         if let Some(fault) = self.fault {
             writeln!(
                 out,
-                "negative control: {fault:?} in the prediction alone; it has to FAIL"
+                "negative control: {fault} in the prediction alone; it has to FAIL"
             )?;
         }
         for (level, exact) in [(Level::Replay, &self.replay), (Level::Forced, &self.forced)] {
@@ -191,17 +222,7 @@ impl Summary {
             write_free(out, free)?;
         }
         if let Some(m) = &self.measured {
-            writeln!(
-                out,
-                "\nmeasured loop: mean T {:.3}, H {:.3} ± {:.3} nats, on T_min {:.1} %, on T_max {:.1} %, loop gain mean {:.3} max {:.3}",
-                m.mean_t,
-                m.mean_h_nats,
-                m.sd_h_nats,
-                100.0 * m.at_t_min_share,
-                100.0 * m.at_t_max_share,
-                m.mean_loop_gain,
-                m.max_loop_gain,
-            )?;
+            writeln!(out, "\nmeasured loop: {}", m.to_text(self.target_nats))?;
         }
         if let Some(reach) = self.reachability {
             writeln!(
@@ -215,9 +236,21 @@ impl Summary {
             writeln!(out, "warning: {warning}")?;
         }
         if let Some(verdict) = self.verdict {
-            writeln!(out, "\n{verdict}")?;
+            writeln!(out, "\n{verdict}{}", meaning(verdict, self.fault))?;
         }
         Ok(())
+    }
+}
+
+fn meaning(verdict: Verdict, fault: Option<Fault>) -> &'static str {
+    match (verdict, fault) {
+        (Verdict::Pass, None) => ": measured as predicted",
+        (Verdict::Inconclusive, None) => {
+            ": too uncertain to tell; the reasons stand beside the signals"
+        }
+        (Verdict::Fail, None) => ": the measurement contradicts the prediction",
+        (Verdict::Fail, Some(_)) => ", as a negative control has to",
+        (_, Some(_)) => ", where a negative control has to FAIL",
     }
 }
 
@@ -225,11 +258,13 @@ fn write_exact(out: &mut String, level: Level, exact: &ExactSummary) -> std::fmt
     let rows = exact.columns.first().map_or(0, |c| c.rows);
     let columns = exact.columns.len();
     writeln!(out, "\n{:<7} {}", level.name(), exact.verdict)?;
-    let failed: Vec<_> = exact
+    let mut failed: Vec<_> = exact
         .columns
         .iter()
         .filter(|c| c.verdict != Verdict::Pass)
         .collect();
+    // What differs first is the likeliest cause of the rest.
+    failed.sort_by_key(|c| c.first.as_ref().map_or(u64::MAX, |first| first.index_tok));
     if failed.is_empty() {
         return writeln!(out, "  {columns} columns × {rows} rows equal in every bit");
     }
@@ -242,13 +277,28 @@ fn write_exact(out: &mut String, level: Level, exact: &ExactSummary) -> std::fmt
         if let Some(first) = &c.first {
             write!(
                 out,
-                ", first in request {} token {}: predicted {:.6}, measured {:.6}; max |E| {:.3e}",
-                first.request, first.index_tok, first.predicted, first.measured, c.max_error
+                ", first in request {} token {}: predicted {}, measured {}",
+                first.request,
+                first.index_tok,
+                number(first.predicted),
+                number(first.measured)
             )?;
+            // The distance between two token ids means nothing.
+            if c.column != "token" {
+                write!(out, "; at most {} apart", number(c.max_error))?;
+            }
         }
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// Whole numbers without decimals, others with six.
+fn number(x: f64) -> String {
+    match x.fract() == 0.0 && x.abs() < 1e15 {
+        true => format!("{x:.0}"),
+        false => format!("{x:.6}"),
+    }
 }
 
 fn write_free(out: &mut String, free: &FreeSummary) -> std::fmt::Result {
@@ -256,7 +306,7 @@ fn write_free(out: &mut String, free: &FreeSummary) -> std::fmt::Result {
     writeln!(
         out,
         "  {:<28} {:>10} {:>10} {:>10} {:>9} {:>9}",
-        "signal", "predicted", "measured", "E", "± 2 u_val", "tolerance"
+        "signal", "predicted", "measured", "E", "± (90 %)", "tolerance"
     )?;
     let cell = |x: Option<f64>| x.map_or("–".to_owned(), |x| format!("{x:.4}"));
     for s in &free.signals {
@@ -267,7 +317,7 @@ fn write_free(out: &mut String, free: &FreeSummary) -> std::fmt::Result {
             cell(s.predicted),
             cell(s.measured),
             cell(s.error),
-            cell(s.u_val.map(|u| 2.0 * u)),
+            cell(s.u_val.map(|u| Z_95 * u)),
             s.tolerance,
             s.verdict,
             s.why
@@ -283,8 +333,12 @@ fn write_free(out: &mut String, free: &FreeSummary) -> std::fmt::Result {
     for signal in &free.undetermined {
         writeln!(
             out,
-            "  {:<28} not determined by either side",
-            signal.label()
+            "  {:<28} not determined by either side{}",
+            signal.label(),
+            match signal {
+                Signal::Settling => ": ln T moves too little, or swings",
+                _ => "",
+            }
         )?;
     }
     Ok(())

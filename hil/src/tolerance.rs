@@ -18,8 +18,10 @@ pub struct Tolerance {
     pub nats: f64,
     /// Autocorrelation of H.
     pub acf: f64,
-    /// Settling, as a share of what was measured.
+    /// Time constant, as a share of what was measured.
     pub settling_share: f64,
+    /// Time constant, tokens: the least that the share comes to.
+    pub settling_tok: f64,
     /// Slope of Δu on H, as a share of what was measured.
     pub gain_share: f64,
     /// Lag of Δu behind H, tokens.
@@ -39,6 +41,7 @@ impl Default for Tolerance {
             nats: 0.10,
             acf: 0.10,
             settling_share: 0.5,
+            settling_tok: 8.0,
             gain_share: 0.05,
             lag_tok: 0.5,
             u_val_u: 0.03,
@@ -53,9 +56,6 @@ pub struct SignalLimits {
     pub tolerance: f64,
     pub u_cap: f64,
 }
-
-/// Smallest tolerance of settling, tokens: a step of the mean path is that coarse.
-const MIN_SETTLING_TOK: f64 = 8.0;
 
 impl Tolerance {
     /// The limits of `signal`; relative ones are taken of the measured value, or of the law's gain.
@@ -81,7 +81,7 @@ impl Tolerance {
             Signal::AcfH => half(self.acf),
             Signal::Settling => {
                 let share = self.settling_share * measured.unwrap_or(0.0);
-                half(share.max(MIN_SETTLING_TOK))
+                half(share.max(self.settling_tok))
             }
             Signal::Gain => {
                 let scale = measured.or(law.gain_per_nat(1.0)).unwrap_or(0.0);

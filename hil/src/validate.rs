@@ -95,7 +95,8 @@ pub fn validate(
     })?;
     let prompts = read_prompts(&prompts)?;
     let store = Store::from_env();
-    let source = store.resolve(&settings.model)?;
+    let source = store.resolve(&settings.model);
+    let source = source.map_err(|error| loaded.refuse("engine.model", &error))?;
     let mut source = ModelRef {
         name: source.name.clone(),
         blake3: source.blake3()?,

@@ -129,7 +129,7 @@ fn parse_prompts(path: &Path, text: &str) -> Result<Vec<Prompt>, WorkloadError> 
             serde_json::from_str(text).map_err(|error| WorkloadError::Line {
                 path: path.to_owned(),
                 line,
-                problem: error.to_string(),
+                problem: without_line(&error),
             })?;
         prompt.line = line;
         if let Some(first) = lines.insert(prompt.id.clone(), line) {
@@ -149,6 +149,13 @@ fn parse_prompts(path: &Path, text: &str) -> Result<Vec<Prompt>, WorkloadError> 
         });
     }
     Ok(prompts)
+}
+
+/// What is wrong, and in which column: the line is the file's, not the one that the parser counts.
+fn without_line(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let what = text.split(" at line ").next().unwrap_or(&text);
+    format!("{what} at column {}", error.column())
 }
 
 /// Requests of one run, and the place in the file of the prompt that each continues.

@@ -13,6 +13,7 @@ fn place(root: &Path, out: Option<PathBuf>) -> Place {
         to: Destination {
             out,
             root: root.to_path_buf(),
+            replace: false,
         },
         name: "quick".to_string(),
         scenario: "Scenario(seed: 7)".to_string(),

@@ -51,6 +51,7 @@ fn every_fault_fails_at_each_level_alone_with_exit_code_1() {
                 "bench.ron",
                 "--out",
                 "run",
+                "--replace",
                 "--level",
                 level,
                 "--negative-control",

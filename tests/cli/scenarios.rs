@@ -289,7 +289,7 @@ fn absurd_numbers_are_refused_and_extreme_ones_run() {
             "sim.plant.logits.exponent=1e9",
         ],
     ] {
-        let mut command = bench.etime(&["sim", "bench.ron", "--out", "run"]);
+        let mut command = bench.etime(&["sim", "bench.ron", "--out", "run", "--replace"]);
         command.args(sets.iter().flat_map(|set| ["--set", set]));
         command.assert().success();
     }
@@ -318,4 +318,56 @@ fn a_scenario_that_is_a_folder_endless_or_of_another_encoding_is_refused() {
     std::fs::write(bench.path("bench.ron"), marked).unwrap();
     let args = ["sim", "bench.ron", "--out", "run"];
     bench.etime(&args).assert().success();
+}
+
+#[test]
+fn another_run_is_replaced_only_where_asked_and_the_same_one_always() {
+    let bench = Bench::new(SIM);
+    let run = |more: &[&str]| {
+        let mut command = bench.etime(&["sim", "bench.ron", "--out", "run"]);
+        command.args(more).assert()
+    };
+    run(&[]).success();
+    run(&[]).success();
+    let seed = ["--seed", "8"];
+    let told = predicate::str::contains("holds another run (bench,");
+    run(&seed)
+        .code(2)
+        .stderr(told.and(predicate::str::contains("--replace")));
+    run(&["--seed", "8", "--replace"]).success();
+    run(&seed).success();
+}
+
+#[test]
+fn a_run_keeps_its_name_and_an_interrupted_one_leaves_nothing() {
+    let bench = Bench::new(SIM);
+    bench
+        .etime(&["sim", "bench.ron", "--out", "run"])
+        .assert()
+        .success();
+    let again = bench.etime(&["sim", "run/scenario.ron"]).assert().success();
+    again.stdout(
+        predicate::str::contains("bench: Corrected").and(predicate::str::contains("runs/bench-")),
+    );
+
+    let long = ["--set", "sim.runs=100000", "--out", "long"];
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("etime"))
+        .current_dir(bench.folder.path())
+        .args(["sim", "bench.ron"])
+        .args(long)
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let started = || bench.names().iter().any(|name| name.contains("etime-tmp"));
+    while !started() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        assert!(child.try_wait().unwrap().is_none(), "ended before it began");
+    }
+    let pid = child.id().to_string();
+    std::process::Command::new("kill")
+        .args(["-INT", &pid])
+        .status()
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!started(), "{:?}", bench.names());
 }

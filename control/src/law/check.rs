@@ -5,7 +5,7 @@ use crate::config::{Control, Limits, Sensor};
 
 /// A field whose value is not allowed. `path` is the field's path below the struct that was checked.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{path} = {seen}: {allowed}")]
+#[error("{path} = {seen} is not allowed; allowed: {allowed}")]
 pub struct FieldError {
     pub path: String,
     pub seen: String,

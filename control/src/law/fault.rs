@@ -19,8 +19,21 @@ pub enum Fault {
     BitsGain,
 }
 
+impl std::fmt::Display for Fault {
+    /// As the command line spells it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Fault::WrongSign => "wrong-sign",
+            Fault::DoubleEta => "double-eta",
+            Fault::ExtraDelay => "extra-delay",
+            Fault::BitsMeasured => "bits-measured",
+            Fault::BitsGain => "bits-gain",
+        })
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{fault:?} has no meaning for the law {law}; it applies to {applies}")]
+#[error("{fault} has no meaning for the law {law}; it applies to {applies}")]
 pub struct FaultError {
     pub fault: Fault,
     pub law: &'static str,

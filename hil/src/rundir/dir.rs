@@ -1,7 +1,7 @@
 //! A run directory in the making.
 
 use super::error::{BoxError, RunDirError};
-use super::manifest::{About, FileRef, MANIFEST, Manifest};
+use super::manifest::{About, FileRef, Found, MANIFEST, Manifest};
 use super::{Place, temp, time};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +23,10 @@ pub struct RunDir {
     held: Option<temp::Held>,
     /// Folders that had to be made to hold the run, outermost first.
     made: Vec<PathBuf>,
+    name: String,
     scenario_blake3: String,
     identity: String,
+    replace: bool,
     started: SystemTime,
     clock: Instant,
 }
@@ -32,7 +34,8 @@ pub struct RunDir {
 impl RunDir {
     /// Checks the place, cleans up what dead processes left beside it, and writes `scenario.ron`.
     ///
-    /// A run directory that is already there is replaced on [`RunDir::finish`]; anything else is refused here.
+    /// A run that is already there is replaced on [`RunDir::finish`] if it is the same run, or any run where
+    /// [`Destination::replace`](super::Destination) says so; anything else is refused here.
     pub fn create(place: &Place) -> Result<RunDir, RunDirError> {
         let path = resolve(place.path())?;
         let unwritable = |source| RunDirError::Unwritable {
@@ -45,14 +48,17 @@ impl RunDir {
         let parent = parent_of(&path);
         let made = create_parents(&parent).map_err(unwritable)?;
         temp::clean(&parent);
-        refuse_foreign(&path)?;
+        let identity = place.identity();
+        refuse_foreign(&path, &identity, place.to.replace)?;
         let (temp, held) = temp::create(&parent, name).map_err(unwritable)?;
         let run = RunDir {
             made,
             temp,
             held: Some(held),
+            name: place.name.clone(),
             scenario_blake3: blake3::hash(place.scenario.as_bytes()).to_hex().to_string(),
-            identity: place.identity(),
+            identity,
+            replace: place.to.replace,
             started: SystemTime::now(),
             clock: Instant::now(),
             place: path,
@@ -115,11 +121,12 @@ impl RunDir {
 
     /// Writes the manifest, forces everything to disk and renames the directory to its final place, which is returned.
     pub fn finish(mut self, about: About) -> Result<PathBuf, RunDirError> {
-        refuse_foreign(&self.place)?;
+        refuse_foreign(&self.place, &self.identity, self.replace)?;
         let started = time::rfc3339(self.started);
         let mut manifest = Manifest::new(about, started, self.clock.elapsed().as_secs_f64());
+        manifest.scenario = std::mem::take(&mut self.name);
         manifest.scenario_blake3 = std::mem::take(&mut self.scenario_blake3);
-        manifest.identity_blake3 = std::mem::take(&mut self.identity);
+        manifest.identity_blake3 = self.identity.clone();
         seal(&self.temp, "", &mut manifest.files)
             .map_err(|(name, e)| self.failed(&name, e.into()))?;
         self.write_json(MANIFEST, &manifest)?;
@@ -128,6 +135,7 @@ impl RunDir {
             .and_then(|()| self.appear())
             .map_err(|e| self.failed("", e.into()))?;
         self.held = None;
+        temp::release(&self.temp);
         Ok(self.place.clone())
     }
 
@@ -188,6 +196,7 @@ impl Drop for RunDir {
         if self.held.is_some() {
             // Nothing is left to report to; the next run cleans up what stays.
             let _ = fs::remove_dir_all(&self.temp);
+            temp::release(&self.temp);
             for folder in self.made.iter().rev() {
                 let _ = fs::remove_dir(folder);
             }
@@ -215,7 +224,7 @@ fn resolve(path: PathBuf) -> Result<PathBuf, RunDirError> {
     }
 }
 
-fn refuse_foreign(path: &Path) -> Result<(), RunDirError> {
+fn refuse_foreign(path: &Path, identity: &str, replace: bool) -> Result<(), RunDirError> {
     let path = path.to_path_buf();
     match fs::symlink_metadata(&path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -223,10 +232,14 @@ fn refuse_foreign(path: &Path) -> Result<(), RunDirError> {
         Ok(found) if !found.is_dir() => Err(RunDirError::NoDirectory { path }),
         Ok(_) if is_empty(&path).map_err(|source| unreadable(&path, source))? => Ok(()),
         Ok(_) => {
-            let Some(written) = Manifest::files_of(&path) else {
+            let Some(found) = Found::in_dir(&path) else {
                 return Err(RunDirError::NotARun { path });
             };
-            let foreign = first_other(&path, "", &written);
+            if !replace && found.identity_blake3 != identity {
+                let scenario = found.scenario;
+                return Err(RunDirError::OtherRun { path, scenario });
+            }
+            let foreign = first_other(&path, "", &found.files());
             match foreign.map_err(|source| unreadable(&path, source))? {
                 Some(file) => Err(RunDirError::HoldsOthers { path, file }),
                 None => Ok(()),

@@ -17,6 +17,10 @@ pub enum RunDirError {
     )]
     NotARun { path: PathBuf },
     #[error(
+        "{path}: holds another run ({scenario}, with other settings, prompts or weights); name a new directory, or let --replace remove it"
+    )]
+    OtherRun { path: PathBuf, scenario: String },
+    #[error(
         "{path}: holds `{file}`, which the run that is there did not write, so it is left alone; move that file or name a new directory"
     )]
     HoldsOthers { path: PathBuf, file: String },

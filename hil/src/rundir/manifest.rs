@@ -48,6 +48,8 @@ pub struct About {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     pub kind: String,
+    /// Name of the scenario.
+    pub scenario: String,
     pub etime: String,
     pub git: String,
     pub host: Host,
@@ -69,6 +71,7 @@ impl Manifest {
     pub(super) fn new(about: About, started: String, wall_s: f64) -> Self {
         Manifest {
             kind: KIND.to_string(),
+            scenario: String::new(),
             etime: VERSION.to_string(),
             git: GIT.to_string(),
             host: Host::here(),
@@ -82,19 +85,31 @@ impl Manifest {
             files: BTreeMap::new(),
         }
     }
+}
 
-    /// The files that the run in `dir` wrote, its manifest among them; `None` where no etime run is, of this version
-    /// or another.
-    pub(super) fn files_of(dir: &Path) -> Option<BTreeSet<String>> {
-        #[derive(Deserialize)]
-        struct Written {
-            kind: String,
-            #[serde(default)]
-            files: BTreeMap<String, IgnoredAny>,
-        }
+/// What any version's manifest says about the run beside it.
+#[derive(Deserialize)]
+pub(crate) struct Found {
+    kind: String,
+    #[serde(default)]
+    pub scenario: String,
+    #[serde(default)]
+    pub identity_blake3: String,
+    #[serde(default)]
+    files: BTreeMap<String, IgnoredAny>,
+}
+
+impl Found {
+    /// `None` where no etime run is.
+    pub fn in_dir(dir: &Path) -> Option<Self> {
         let text = std::fs::read(dir.join(MANIFEST)).ok()?;
-        let found: Written = serde_json::from_slice(&text).ok()?;
+        let found: Found = serde_json::from_slice(&text).ok()?;
+        (found.kind == KIND).then_some(found)
+    }
+
+    /// The files that the run wrote, its manifest among them.
+    pub fn files(self) -> BTreeSet<String> {
         let manifest = std::iter::once(MANIFEST.to_string());
-        (found.kind == KIND).then(|| found.files.into_keys().chain(manifest).collect())
+        self.files.into_keys().chain(manifest).collect()
     }
 }

@@ -33,7 +33,9 @@ pub use columns::{
 pub use dir::{PROMPTS, RunDir};
 pub use error::{BoxError, RunDirError};
 pub use host::Host;
+pub(crate) use manifest::Found;
 pub use manifest::{About, FileRef, GIT, Manifest, ModelRef, VERSION};
 pub use place::{Destination, Place};
 pub use recording::{read_recording, write_recording};
 pub use table::{Table, Values};
+pub use temp::abandon;

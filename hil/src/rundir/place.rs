@@ -13,6 +13,8 @@ pub struct Destination {
     pub out: Option<PathBuf>,
     /// Parent of the directories that name themselves.
     pub root: PathBuf,
+    /// Whether another run that is there may be removed.
+    pub replace: bool,
 }
 
 /// What decides the directory of a run.
@@ -78,6 +80,7 @@ mod tests {
             to: Destination {
                 out: None,
                 root: PathBuf::from("runs"),
+                replace: false,
             },
             name: name.to_string(),
             scenario: scenario.to_string(),

@@ -9,9 +9,29 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const MAKING: &str = ".etime-tmp-";
 const ASIDE: &str = ".etime-old-";
+
+/// Directories in the making of this process.
+static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn live() -> MutexGuard<'static, Vec<PathBuf>> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes what unfinished runs of this process have written: for a process that is asked to end.
+pub fn abandon() {
+    for path in live().drain(..) {
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+/// Says that `path` is finished or gone.
+pub(super) fn release(path: &Path) {
+    live().retain(|other| other != path);
+}
 
 /// Lock on a directory, for as long as it lives; `None` where the file system has no locks.
 pub(super) struct Held(Option<File>);
@@ -54,6 +74,7 @@ pub(super) fn create(parent: &Path, name: &OsStr) -> io::Result<(PathBuf, Held)>
         if let Some(held) = hold(&path)
             && path.is_dir()
         {
+            live().push(path.clone());
             return Ok((path, held));
         }
     }

@@ -236,6 +236,7 @@ fn check_tolerance(tolerance: &Tolerance) -> Result<(), FieldError> {
         ("nats", tolerance.nats),
         ("acf", tolerance.acf),
         ("settling_share", tolerance.settling_share),
+        ("settling_tok", tolerance.settling_tok),
         ("gain_share", tolerance.gain_share),
         ("lag_tok", tolerance.lag_tok),
         ("u_val_u", tolerance.u_val_u),

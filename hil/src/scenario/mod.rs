@@ -16,7 +16,7 @@ pub use nearest::nearest;
 pub use plant::SimPlant;
 pub use read::parse_law;
 
-use crate::rundir::PROMPTS;
+use crate::rundir::{Found, PROMPTS};
 use crate::text::read_text;
 use etime_control::config::Control;
 use etime_control::driver::Clock;
@@ -118,8 +118,12 @@ impl Loaded {
         self.source.path()
     }
 
-    /// Name of the scenario: its file's, without the ending.
+    /// Name of the scenario: its file's, without the ending; in a run directory, the name that the run had.
     pub fn name(&self) -> String {
+        let beside = self.path().parent().and_then(Found::in_dir);
+        if let Some(found) = beside.filter(|found| !found.scenario.is_empty()) {
+            return found.scenario;
+        }
         let stem = self.path().file_stem().unwrap_or_default();
         stem.to_string_lossy().into_owned()
     }
@@ -146,6 +150,11 @@ impl Loaded {
     /// An error that points at the field; the path is relative to the scenario.
     pub fn field_error(&self, error: FieldError) -> ScenarioError {
         read::field_error(&self.source, error)
+    }
+
+    /// An error about what the field at `path` names.
+    pub fn refuse(&self, path: &str, problem: &dyn std::fmt::Display) -> ScenarioError {
+        ScenarioError::new(self.source.place_of(path), path, problem.to_string())
     }
 
     /// Checks what depends on the model's or plant's vocabulary of `vocab` tokens.
@@ -179,10 +188,14 @@ fn unreadable(path: &Path, error: &std::io::Error) -> ScenarioError {
     let names = entries
         .flatten()
         .map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let wanted = path.file_name().unwrap_or_default().to_string_lossy();
-    let others = names.filter(|name| name.ends_with(".ron") && *name != wanted);
-    let near = nearest(&wanted, others);
+    let wanted = path.file_stem().unwrap_or_default().to_string_lossy();
+    let stems = names.filter_map(|name| Some(name.strip_suffix(".ron")?.to_owned()));
+    let near = match error.kind() {
+        std::io::ErrorKind::NotFound => nearest(&wanted, stems),
+        _ => None,
+    };
+    let near = near.map(|stem| path.with_file_name(stem + ".ron"));
     let problem = format!("the scenario cannot be read: {error}");
     ScenarioError::new(Place::Whole(path.to_owned()), "", problem)
-        .hint(near.map(|name| format!("did you mean `{}`?", path.with_file_name(name).display())))
+        .hint(near.map(|path| format!("did you mean `{}`?", path.display())))
 }

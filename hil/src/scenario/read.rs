@@ -99,13 +99,13 @@ fn is_non_finite(atom: &str) -> bool {
 
 /// An error at the field of `error`, or at the nearest thing around it.
 pub(super) fn field_error(source: &Source, error: FieldError) -> ScenarioError {
-    let place = source
-        .tree()
-        .map(|tree| source.place(tree.find(&error.path).span.start));
-    let place = place.unwrap_or_else(|_| Place::Whole(source.path().to_owned()));
-    ScenarioError::new(place, error.path, "this value is not allowed")
-        .seen(&error.seen)
-        .allowed(error.allowed)
+    ScenarioError::new(
+        source.place_of(&error.path),
+        error.path,
+        "this value is not allowed",
+    )
+    .seen(&error.seen)
+    .allowed(error.allowed)
 }
 
 /// The deepest value at a byte, with its path; a byte right behind a value belongs to it.
@@ -203,10 +203,11 @@ fn unknown_field(
         Place::Flag(_) => format!("did you mean `{}`?", join(&parent, &name)),
         _ => format!("did you mean `{name}`?"),
     });
-    let hint = near.or_else(|| match place {
-        Place::Flag(_) => source
-            .suggest(tree, &path)
-            .filter(|hint| !hint.contains(&format!("`{path}`"))),
+    let hint = near.or_else(|| match &place {
+        Place::Flag(flag) => {
+            let asked = flag.split('=').next().unwrap_or(&path).trim();
+            source.suggest(tree, asked)
+        }
         _ => None,
     });
     ScenarioError::new(place, path, format!("there is no field `{found}`"))

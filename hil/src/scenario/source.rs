@@ -82,6 +82,14 @@ impl Source {
         }
     }
 
+    /// Where the field at `path` stands, or the nearest thing around it.
+    pub fn place_of(&self, path: &str) -> Place {
+        let place = self
+            .tree()
+            .map(|tree| self.place(tree.find(path).span.start));
+        place.unwrap_or_else(|_| Place::Whole(self.path.clone()))
+    }
+
     fn origin(&self, at: usize) -> Origin {
         let mut start = 0;
         for piece in &self.pieces {

@@ -200,6 +200,13 @@ impl EngineSpeed {
                 share(row.draw_s),
             );
         }
+        if self
+            .decode
+            .iter()
+            .any(|row| row.tok_per_s > row.limit_tok_per_s)
+        {
+            text += "above 100 %: weights this small stay in the cache\n";
+        }
         text + &format!(
             "sensor and draw as shares of the forward pass; weights {:.1} MB, memory read {:.2} GB/s\n",
             self.weight_bytes as f64 / 1e6,
