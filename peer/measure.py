@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Speed of etime's engine and of llama.cpp on one model, measured in turns in one run.
 
-    python3 peer/llama_cpp.py                     builds llama.cpp from source for this processor, converts, measures
-    python3 peer/llama_cpp.py --rounds 5 --json   more rounds, for machines
+    python3 peer/measure.py                     builds llama.cpp from source for this processor, converts, measures
+    python3 peer/measure.py --rounds 5 --json   more rounds, for machines
 
 Needs a C++ compiler, pip and `etime model pull smollm2`. Everything it makes lies in target/peer.
 """
@@ -65,13 +65,14 @@ class Peer:
         self.lib = llama_cpp
         model_params = llama_cpp.llama_model_default_params()
         model_params.n_gpu_layers = 0
-        self.model = llama_cpp.llama_load_model_from_file(str(path).encode(), model_params)
+        self.model = llama_cpp.llama_model_load_from_file(str(path).encode(), model_params)
         params = llama_cpp.llama_context_default_params()
-        params.n_ctx = max(PREFILL_TOK, max(BATCHES) * (CONTEXT_TOK + DECODE_STEPS)) + 64
+        # Each sequence gets an equal share of the context.
+        params.n_ctx = max(BATCHES) * PREFILL_TOK
         params.n_batch = params.n_ubatch = PREFILL_TOK
         params.n_seq_max = max(BATCHES)
         params.n_threads = params.n_threads_batch = threads
-        self.context = llama_cpp.llama_new_context_with_model(self.model, params)
+        self.context = llama_cpp.llama_init_from_model(self.model, params)
         vocab = llama_cpp.llama_model_get_vocab(self.model)
         self.vocab = llama_cpp.llama_vocab_n_tokens(vocab)
         self.batch = llama_cpp.llama_batch_init(PREFILL_TOK, 0, max(BATCHES))
@@ -161,7 +162,7 @@ def main():
             theirs = peer.measure()
             llama_cpp.llama_batch_free(peer.batch)
             llama_cpp.llama_free(peer.context)
-            llama_cpp.llama_free_model(peer.model)
+            llama_cpp.llama_model_free(peer.model)
             rounds.append((mine, theirs, share, bandwidth))
         for what in ["prefill", *BATCHES]:
             results.append({
