@@ -46,6 +46,9 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::BrokenPipe,
+            io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge => {
+                Failure::Input(format!("the output cannot be written: {error}"))
+            }
             _ => Failure::Fault(format!("the output cannot be written: {error}")),
         }
     }

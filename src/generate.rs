@@ -10,6 +10,7 @@ use etime_engine::store::Store;
 use etime_engine::tokenizer::TextStream;
 use etime_hil::generate::{Ask, generate, limits};
 use etime_hil::scenario::parse_law;
+use etime_hil::workload::MAX_PROMPT_BYTES;
 use serde::Serialize;
 use std::io::{IsTerminal, Read};
 
@@ -84,18 +85,26 @@ fn prompt(args: &args::Generate) -> Result<String, Failure> {
     if let Some(prompt) = &args.prompt {
         return Ok(prompt.clone());
     }
-    let mut stdin = std::io::stdin().lock();
+    let stdin = std::io::stdin().lock();
     if stdin.is_terminal() {
         return Err(Failure::input(
             "no prompt: give --prompt TEXT, or pipe text in",
         ));
     }
     let mut text = String::new();
-    stdin.read_to_string(&mut text).map_err(|error| {
+    let most = MAX_PROMPT_BYTES as u64;
+    let read = stdin.take(most + 1).read_to_string(&mut text);
+    read.map_err(|error| {
         Failure::input(format!(
             "the prompt on standard input cannot be read: {error}"
         ))
     })?;
+    if text.len() as u64 > most {
+        return Err(Failure::input(format!(
+            "the prompt on standard input has more than {} KiB",
+            most >> 10
+        )));
+    }
     Ok(text.trim_end_matches('\n').to_owned())
 }
 

@@ -32,7 +32,8 @@ fn main() -> ExitCode {
         etime_hil::rundir::abandon();
         std::process::exit(INTERRUPTED);
     });
-    match run(Cli::parse()) {
+    let cli = Cli::parse();
+    match make_threads().and_then(|()| run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
@@ -42,6 +43,23 @@ fn main() -> ExitCode {
             ExitCode::from(failure.code())
         }
     }
+}
+
+/// More threads than any machine has use for.
+const MAX_THREADS: usize = 1024;
+
+/// Starts the pool that computes, so that a machine that gives no threads says so at once.
+fn make_threads() -> Result<(), Failure> {
+    let asked = std::env::var("RAYON_NUM_THREADS").ok();
+    let asked = asked.and_then(|text| text.trim().parse::<usize>().ok());
+    if let Some(threads) = asked.filter(|&threads| threads > MAX_THREADS) {
+        return Err(Failure::input(format!(
+            "RAYON_NUM_THREADS = {threads} is not allowed; allowed: at most {MAX_THREADS}"
+        )));
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(asked.unwrap_or(0));
+    pool.build_global()
+        .map_err(|error| Failure::fault(format!("no threads to compute with: {error}")))
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {

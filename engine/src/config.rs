@@ -143,12 +143,9 @@ impl ModelConfig {
         if self.head_dim == 0 || self.head_dim % 2 == 1 || self.head_dim > 1 << 16 {
             return bad("head size", self.head_dim.to_string(), "even, 2 to 65536");
         }
-        if !(self.rope_theta > 0.0 && self.rope_theta.is_finite()) {
-            return bad(
-                "rope theta",
-                self.rope_theta.to_string(),
-                "finite and above 0",
-            );
+        // Angles are formed in F32.
+        if !(1.0..=1e30).contains(&self.rope_theta) {
+            return bad("rope theta", self.rope_theta.to_string(), "from 1 to 1e30");
         }
         if !(self.rms_eps >= 0.0 && self.rms_eps.is_finite()) {
             return bad(
@@ -159,12 +156,12 @@ impl ModelConfig {
         }
         if let RopeScaling::Linear { factor } | RopeScaling::Llama3 { factor, .. } =
             self.rope_scaling
-            && !(factor > 0.0 && factor.is_finite())
+            && !(1e-6..=1e6).contains(&factor)
         {
             return bad(
                 "rope scaling factor",
                 factor.to_string(),
-                "finite and above 0",
+                "from 1e-6 to 1e6",
             );
         }
         if let RopeScaling::Divisors(divisors) = &self.rope_scaling

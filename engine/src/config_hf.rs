@@ -51,7 +51,7 @@ impl ModelConfig {
     /// Parses the text of `file`, whose name is used in errors.
     pub fn from_hf_json(json: &[u8], file: &Path) -> Result<Self, ModelError> {
         let reader = &mut serde_json::Deserializer::from_slice(json);
-        let raw: Raw = serde_path_to_error::deserialize(reader).map_err(|error| {
+        let raw: Raw = serde_path_to_error::deserialize(&mut *reader).map_err(|error| {
             let field = error.path().to_string();
             let (file, source) = (file.to_path_buf(), error.into_inner());
             match source.classify() {
@@ -62,6 +62,10 @@ impl ModelConfig {
                 },
                 _ => ModelError::Json { file, source },
             }
+        })?;
+        reader.end().map_err(|source| ModelError::Json {
+            file: file.to_path_buf(),
+            source,
         })?;
         resolve(raw, &Fields { file })
     }

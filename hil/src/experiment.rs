@@ -185,7 +185,8 @@ fn run_exact<P: LogitRows + ?Sized>(
     let job = Job {
         control: &experiment.control,
         limits: experiment.limits,
-        clock: experiment.clock,
+        // Recorded rows carry no costs: both sides count steps.
+        clock: Clock::Steps,
         seed: experiment.seed,
         requests: &run.requests,
     };

@@ -97,6 +97,7 @@ pub fn validate(
     let store = Store::from_env();
     let source = store.resolve(&settings.model);
     let source = source.map_err(|error| loaded.refuse("engine.model", &error))?;
+    let content = source.identity()?;
     let mut source = ModelRef {
         name: source.name.clone(),
         blake3: source.blake3()?,
@@ -111,7 +112,7 @@ pub fn validate(
         name: loaded.name(),
         scenario: resolved.to_ron()?,
         prompts: Some(prompts.text.clone()),
-        options: format!("hil {:?} {}", options.fault, source.blake3),
+        options: format!("hil {:?} {content}", options.fault),
     })?;
 
     let model = LoadedModel::open(&store, &settings.model, settings.load_options())?;

@@ -100,6 +100,9 @@ pub enum PromptProblem {
 /// Larger than any file of prompts that a person writes.
 const MAX_PROMPTS_BYTES: u64 = 64 << 20;
 
+/// Longest prompt, bytes: it is turned into tokens whole.
+pub const MAX_PROMPT_BYTES: usize = 1 << 20;
+
 /// Reads a file of JSON lines; blank lines are skipped.
 pub fn read_prompts(path: &Path) -> Result<Prompts, WorkloadError> {
     let text = read_prompts_text(path)?;
@@ -132,6 +135,13 @@ fn parse_prompts(path: &Path, text: &str) -> Result<Vec<Prompt>, WorkloadError> 
                 problem: without_line(&error),
             })?;
         prompt.line = line;
+        if prompt.prompt.len() > MAX_PROMPT_BYTES {
+            return Err(WorkloadError::Line {
+                path: path.to_owned(),
+                line,
+                problem: format!("its text has more than {} KiB", MAX_PROMPT_BYTES >> 10),
+            });
+        }
         if let Some(first) = lines.insert(prompt.id.clone(), line) {
             return Err(WorkloadError::DuplicateId {
                 path: path.to_owned(),

@@ -183,3 +183,49 @@ fn a_model_that_is_missing_leaves_no_folder_behind() {
     bench.etime(&args).assert().code(2);
     assert_eq!(bench.names(), ["bench.ron", "prompts.jsonl"]);
 }
+
+#[test]
+fn exact_levels_agree_whatever_the_clock_of_the_scenario() {
+    let bench = hil_bench();
+    for clock in [
+        "Measured",
+        "Modelled(fixed_s: 0.01, per_tok_s: 1e-4, per_kv_byte_s: 1e-9)",
+    ] {
+        let set = format!("clock={clock}");
+        let args = [
+            "hil",
+            "bench.ron",
+            "--out",
+            "run",
+            "--replace",
+            "--set",
+            &set,
+        ];
+        let levels = ["--level", "replay", "--level", "forced"];
+        bench.etime(&args).args(levels).assert().code(0);
+    }
+}
+
+#[test]
+fn another_configuration_of_the_same_weights_is_another_run() {
+    let bench = hil_bench();
+    let bundled = Path::new(env!("CARGO_MANIFEST_DIR")).join("engine/models/tiny");
+    std::fs::create_dir(bench.path("m")).unwrap();
+    for name in ["config.json", "tokenizer.json", "model.safetensors"] {
+        std::fs::copy(bundled.join(name), bench.path("m").join(name)).unwrap();
+    }
+    let args = [
+        "hil",
+        "bench.ron",
+        "--level",
+        "replay",
+        "--set",
+        "engine.model=./m",
+    ];
+    bench.etime(&args).assert().success();
+    let path = bench.path("m/config.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen('{', "{\"note\": 1,", 1)).unwrap();
+    bench.etime(&args).assert().success();
+    assert_eq!(std::fs::read_dir(bench.path("runs")).unwrap().count(), 2);
+}

@@ -3,19 +3,24 @@
 /// Hands out physical block numbers `0..total`.
 #[derive(Clone, Debug)]
 pub struct BlockPool {
+    /// Given back, the next one to take last.
     free: Vec<u32>,
+    /// Blocks from here on were never taken.
+    fresh: usize,
     total: usize,
 }
 
 impl BlockPool {
     pub fn new(total: usize) -> Self {
-        // Reversed, so that the first blocks taken are 0, 1, 2, …
-        let free = (0..total as u32).rev().collect();
-        BlockPool { free, total }
+        BlockPool {
+            free: Vec::new(),
+            fresh: 0,
+            total,
+        }
     }
 
     pub fn free_blk(&self) -> usize {
-        self.free.len()
+        self.free.len() + (self.total - self.fresh)
     }
 
     pub fn total_blk(&self) -> usize {
@@ -24,9 +29,15 @@ impl BlockPool {
 
     /// `count` blocks, or `None` (and nothing taken) when fewer are free.
     pub fn take(&mut self, count: usize) -> Option<Vec<u32>> {
-        let keep = self.free.len().checked_sub(count)?;
+        if count > self.free_blk() {
+            return None;
+        }
+        let keep = self.free.len().saturating_sub(count);
         let mut taken = self.free.split_off(keep);
         taken.reverse();
+        let end = self.fresh + (count - taken.len());
+        taken.extend((self.fresh..end).map(|block| block as u32));
+        self.fresh = end;
         Some(taken)
     }
 

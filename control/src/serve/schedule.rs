@@ -5,7 +5,7 @@
 
 use super::BlockPool;
 use crate::config::Limits;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// One request to a language model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,6 @@ pub struct Scheduled {
 
 #[derive(Clone, Debug)]
 struct Sequence {
-    index: usize,
     /// Tokens of prompt and text so far.
     len_tok: usize,
     computed_tok: usize,
@@ -76,7 +75,8 @@ pub struct Scheduler {
     limits: Limits,
     pool: BlockPool,
     waiting: VecDeque<Waiting>,
-    running: Vec<Sequence>,
+    /// By index, which is the order of admission too.
+    running: BTreeMap<usize, Sequence>,
     submitted: usize,
 }
 
@@ -86,7 +86,7 @@ impl Scheduler {
             pool: BlockPool::new(limits.kv_blocks),
             limits,
             waiting: VecDeque::new(),
-            running: Vec::new(),
+            running: BTreeMap::new(),
             submitted: 0,
         }
     }
@@ -135,13 +135,13 @@ impl Scheduler {
         self.admit();
         let mut budget_tok = self.limits.max_batched_tok;
         let mut step = Vec::with_capacity(self.running.len());
-        for seq in &mut self.running {
+        for (&index, seq) in &mut self.running {
             let tokens = (seq.len_tok - seq.computed_tok).min(budget_tok);
             if tokens == 0 {
                 break;
             }
             step.push(Scheduled {
-                index: seq.index,
+                index,
                 start_tok: seq.computed_tok,
                 tokens,
                 catches_up: seq.computed_tok + tokens == seq.len_tok,
@@ -160,12 +160,12 @@ impl Scheduler {
             let Some(blocks) = self.pool.take(next.needed_blk) else {
                 return;
             };
-            self.running.push(Sequence {
-                index: next.index,
+            let fresh = Sequence {
                 len_tok: next.prompt_tok,
                 computed_tok: 0,
                 blocks,
-            });
+            };
+            self.running.insert(next.index, fresh);
             self.waiting.pop_front();
         }
     }
@@ -174,22 +174,20 @@ impl Scheduler {
     pub fn block_table(&self, index: usize, len_tok: usize) -> &[u32] {
         let used = len_tok.div_ceil(self.limits.block_tok);
         self.running
-            .iter()
-            .find(|seq| seq.index == index)
+            .get(&index)
             .map_or(&[], |seq| &seq.blocks[..used])
     }
 
     /// Records that a token was appended to a running sequence.
     pub fn append(&mut self, index: usize) {
-        if let Some(seq) = self.running.iter_mut().find(|seq| seq.index == index) {
+        if let Some(seq) = self.running.get_mut(&index) {
             seq.len_tok += 1;
         }
     }
 
     /// Ends a sequence and frees its blocks.
     pub fn finish(&mut self, index: usize) {
-        if let Some(at) = self.running.iter().position(|seq| seq.index == index) {
-            let seq = self.running.remove(at);
+        if let Some(seq) = self.running.remove(&index) {
             self.pool.give(&seq.blocks);
         }
     }

@@ -80,6 +80,32 @@ impl ModelSource {
         Ok(hasher.finalize().to_hex().to_string())
     }
 
+    /// BLAKE3 of everything that decides the model's output: weights, configuration and tokenizer.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn identity(&self) -> Result<String, StoreError> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.blake3()?.as_bytes());
+        match &self.files {
+            ModelFiles::Bundled(bundled) => {
+                hasher.update(bundled.config);
+                hasher.update(bundled.tokenizer);
+            }
+            ModelFiles::Directory {
+                config, tokenizer, ..
+            } => {
+                for path in [config, tokenizer] {
+                    each_chunk(path, |chunk| {
+                        hasher.update(chunk);
+                    })?;
+                }
+            }
+            ModelFiles::Gguf(_) => {}
+        }
+        Ok(hasher.finalize().to_hex().to_string())
+    }
+
     /// Size of the weights.
     ///
     /// # Errors

@@ -65,6 +65,16 @@ pub enum TokenizerError {
         /// The names with a pipeline.
         supported: String,
     },
+    /// A part of `tokenizer.json` that this project does not run.
+    #[error("tokenizer.json: {path} is {seen}; allowed: {allowed}")]
+    Unsupported {
+        /// The field.
+        path: String,
+        /// Its value.
+        seen: String,
+        /// What may stand there.
+        allowed: &'static str,
+    },
     /// One spelling with two ids.
     #[error("the vocabulary spells token {first} and token {second} alike: {token:?}")]
     DuplicateToken {

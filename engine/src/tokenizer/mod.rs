@@ -5,6 +5,7 @@ mod gguf;
 mod pre;
 mod special;
 mod stream;
+mod supported;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -41,7 +42,10 @@ impl Tokenizer {
         let json = |e: tokenizers::Error| TokenizerError::Json {
             reason: e.to_string(),
         };
-        let mut inner = tokenizers::Tokenizer::from_bytes(bytes).map_err(json)?;
+        let value = serde_json::from_slice(bytes).map_err(|e| json(e.into()))?;
+        let value = supported::checked(value)?;
+        let text = value.to_string();
+        let mut inner = tokenizers::Tokenizer::from_bytes(text.as_bytes()).map_err(json)?;
         // A length limit or padding stored for training would change prompts in silence.
         inner.with_truncation(None).map_err(json)?;
         inner.with_padding(None);
@@ -126,11 +130,14 @@ impl Tokenizer {
             .map_err(|e| TokenizerError::Encode {
                 reason: e.to_string(),
             })?;
+        // A post-processor may add ids that its own file does not define.
+        let ids = encoding.get_ids();
+        if let Some(&id) = ids.iter().find(|&&id| id as usize >= self.vocab_size) {
+            let vocab_size = self.vocab_size;
+            return Err(TokenizerError::UnknownId { id, vocab_size });
+        }
         let bos = self.special.bos.filter(|_| self.add_bos);
-        Ok(bos
-            .into_iter()
-            .chain(encoding.get_ids().iter().copied())
-            .collect())
+        Ok(bos.into_iter().chain(ids.iter().copied()).collect())
     }
 
     /// Text of `ids`, special tokens spelled out: the inverse of [`Self::encode`]. Bytes that are

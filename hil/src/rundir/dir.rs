@@ -50,7 +50,11 @@ impl RunDir {
         temp::clean(&parent);
         let identity = place.identity();
         refuse_foreign(&path, &identity, place.to.replace)?;
-        let (temp, held) = temp::create(&parent, name).map_err(unwritable)?;
+        let created = temp::create(&parent, name);
+        if created.is_err() {
+            remove_empty(&made);
+        }
+        let (temp, held) = created.map_err(unwritable)?;
         let run = RunDir {
             made,
             temp,
@@ -197,10 +201,15 @@ impl Drop for RunDir {
             // Nothing is left to report to; the next run cleans up what stays.
             let _ = fs::remove_dir_all(&self.temp);
             temp::release(&self.temp);
-            for folder in self.made.iter().rev() {
-                let _ = fs::remove_dir(folder);
-            }
+            remove_empty(&self.made);
         }
+    }
+}
+
+/// Removes those of `folders` (outermost first) that hold nothing.
+fn remove_empty(folders: &[PathBuf]) {
+    for folder in folders.iter().rev() {
+        let _ = fs::remove_dir(folder);
     }
 }
 

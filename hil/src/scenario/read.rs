@@ -231,6 +231,9 @@ fn allowed(code: &RonError, node: &Node) -> String {
         RonError::ExpectedStructLike | RonError::ExpectedNamedStructLike(_) => {
             "fields in parentheses, such as (a: 1, b: 2)"
         }
+        RonError::ExpectedIdentifier | RonError::SuggestRawIdentifier(_) => {
+            "fields in parentheses, such as (a: 1, b: 2)"
+        }
         RonError::ExpectedUnit | RonError::ExpectedComma => "a bare name, without a parenthesis",
         RonError::ExpectedDifferentStructName { expected, .. } => return format!("{expected}(…)"),
         RonError::InvalidValueForType { expected, .. } => return expected.clone(),
