@@ -92,7 +92,7 @@ fn tile_rows(x: &[f32], n_in: usize, most: usize) -> Cow<'_, [f32]> {
     let mut tiled = vec![0.0; x.len()];
     let mut row = 0;
     while row < n_rows {
-        let height = tile_height(n_rows - row, most);
+        let height = tile_height(row, n_rows, most);
         let range = row * n_in..(row + height) * n_in;
         let tile = &mut tiled[range.clone()];
         for (r, source) in x[range].chunks_exact(n_in).enumerate() {
@@ -154,7 +154,7 @@ mod tests {
     {
         let (n_in, n_out) = (320, 100);
         for w in matrices(n_in, n_out) {
-            for n_rows in [1, 2, 3, 5, 9, 13, 16, 29, 61] {
+            for n_rows in [1, 2, 3, 5, 9, 13, 16, 29, 61, 100, 112, 199] {
                 let x = wave(n_in * n_rows, 0.73);
                 let wanted = by_definition(&w, &x);
                 for level in [SimdLevel::Portable, SimdLevel::Avx2, SimdLevel::Avx512] {

@@ -26,8 +26,10 @@ pub(super) fn most_rows(level: SimdLevel) -> usize {
     }
 }
 
-/// Rows of the next tile when `left` rows remain.
-pub(super) fn tile_height(left: usize, most: usize) -> usize {
+/// Rows of the tile that starts at `row` of `n_rows`. No tile reaches across a block of rows.
+pub(super) fn tile_height(row: usize, n_rows: usize, most: usize) -> usize {
+    let block_end = (row / ROW_BLOCK + 1) * ROW_BLOCK;
+    let left = n_rows.min(block_end) - row;
     match left {
         // Three tiles of 12 do not waste what 16 + 16 + 4 would.
         _ if most == 16 && left > 16 => 12,
@@ -102,7 +104,7 @@ impl<P: Panels> Kernel for Task<'_, P> {
         }
         let mut row = 0;
         while row < n_rows {
-            let height = tile_height(n_rows - row, self.most);
+            let height = tile_height(row, n_rows, self.most);
             self.direct::<V>(row, height);
             row += height;
         }
@@ -197,7 +199,7 @@ impl<P: Panels> Task<'_, P> {
     ) {
         let mut row = rows.start;
         while row < rows.end {
-            let height = tile_height(n_rows - row, self.most);
+            let height = tile_height(row, n_rows, self.most);
             let tile = Tile {
                 wide,
                 panel,
