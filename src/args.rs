@@ -156,6 +156,7 @@ impl From<FaultArg> for Fault {
 Examples:
   etime generate tiny --prompt 'ROMEO:' --new-tok 100
   echo 'Gravity is' | etime generate smollm2 --law 'Fixed(t: 0.7)'
+  etime generate smollm2 --chat --prompt 'Why is the sky blue?' --stop '3.'
   etime generate tiny --prompt 'KING:' --law 'Corrected(eta_per_nat: 0.05, target_nats: 2, t_min: 0.2, t_max: 2, t_start: 1)'
   etime generate tiny --prompt 'KING:' --law 'InStep(target_nats: 2, t_min: 0.2, t_max: 2)' --set target_nats=1 --json")]
 pub struct Generate {
@@ -164,6 +165,15 @@ pub struct Generate {
     /// Text to continue [default: standard input]
     #[arg(long, value_name = "TEXT")]
     pub prompt: Option<String>,
+    /// Put the text into the model's chat template, as a user's message
+    #[arg(long)]
+    pub chat: bool,
+    /// System message of the chat
+    #[arg(long, value_name = "TEXT", requires = "chat")]
+    pub system: Option<String>,
+    /// End before this text; repeatable
+    #[arg(long, value_name = "TEXT")]
+    pub stop: Vec<String>,
     /// Tokens to write at most
     #[arg(long, value_name = "N", default_value_t = 128)]
     pub new_tok: usize,

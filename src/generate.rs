@@ -5,9 +5,10 @@ use crate::failure::Failure;
 use crate::show;
 use etime_control::trajectory::Sample;
 use etime_engine::LoadOptions;
+use etime_engine::chat::Message;
 use etime_engine::load::Loaded;
 use etime_engine::store::Store;
-use etime_engine::tokenizer::TextStream;
+use etime_engine::tokenizer::{StopTexts, TextStream};
 use etime_hil::generate::{Ask, generate, limits};
 use etime_hil::scenario::parse_law;
 use etime_hil::workload::MAX_PROMPT_BYTES;
@@ -43,6 +44,13 @@ pub fn run(args: &args::Generate) -> Result<(), Failure> {
             error.trim_start_matches("temperature.")
         ))
     })?;
+    let prompt = match args.chat {
+        true => {
+            let messages = messages(args.system.as_deref(), prompt);
+            loaded.chat_prompt(&messages).map_err(Failure::input)?
+        }
+        false => prompt,
+    };
     let tokens = loaded.tokenizer.encode(&prompt).map_err(Failure::input)?;
     let context_tok = loaded.config().context_tok;
     let len_tok = tokens.len().saturating_add(args.new_tok);
@@ -72,6 +80,7 @@ pub fn run(args: &args::Generate) -> Result<(), Failure> {
         .map_err(Failure::input)?;
     let mut writer = Writer {
         stream: tokenizer.text_stream(),
+        stops: StopTexts::new(&args.stop),
         stop: &ask.stop,
         json: args.json,
         failed: None,
@@ -79,6 +88,18 @@ pub fn run(args: &args::Generate) -> Result<(), Failure> {
     let written = generate(&mut engine, &ask, &mut |sample| writer.hear(sample));
     written.map_err(Failure::fault)?;
     writer.finish()
+}
+
+fn messages(system: Option<&str>, prompt: String) -> Vec<Message> {
+    let system = system.map(|text| Message {
+        role: "system",
+        content: text.to_owned(),
+    });
+    let user = Message {
+        role: "user",
+        content: prompt,
+    };
+    system.into_iter().chain([user]).collect()
 }
 
 fn prompt(args: &args::Generate) -> Result<String, Failure> {
@@ -111,6 +132,7 @@ fn prompt(args: &args::Generate) -> Result<String, Failure> {
 /// Prints tokens as they are drawn; the first thing that fails is kept and the rest is skipped.
 struct Writer<'a> {
     stream: TextStream<'a>,
+    stops: StopTexts,
     stop: &'a [u32],
     json: bool,
     failed: Option<Failure>,
@@ -122,8 +144,12 @@ impl Writer<'_> {
             return;
         }
         self.failed = self.print(sample).err();
-        if let Some(Failure::BrokenPipe) = self.failed {
-            // Nobody reads on, and a driver has no other way to stop early.
+        if self.stops.ended() && self.failed.is_none() && !self.json {
+            self.failed = show::text("\n").err();
+        }
+        let gone = matches!(self.failed, Some(Failure::BrokenPipe));
+        if gone || self.stops.ended() && self.failed.is_none() {
+            // A driver has no other way to stop early.
             std::process::exit(0);
         }
     }
@@ -132,7 +158,10 @@ impl Writer<'_> {
         let ends = self.stop.contains(&sample.token);
         let text = match ends {
             true => String::new(),
-            false => self.stream.push(sample.token).map_err(Failure::fault)?,
+            false => {
+                let piece = self.stream.push(sample.token).map_err(Failure::fault)?;
+                self.stops.push(&piece)
+            }
         };
         if !self.json {
             return show::text(&text);
@@ -149,7 +178,7 @@ impl Writer<'_> {
         })
     }
 
-    fn finish(self) -> Result<(), Failure> {
+    fn finish(mut self) -> Result<(), Failure> {
         if let Some(failure) = self.failed {
             return Err(failure);
         }
@@ -157,6 +186,7 @@ impl Writer<'_> {
             return Ok(());
         }
         let rest = self.stream.finish().map_err(Failure::fault)?;
+        let rest = self.stops.push(&rest) + &self.stops.finish();
         show::text(&(rest + "\n"))
     }
 }

@@ -10,6 +10,7 @@
 //! | [`step`] | what a pass is asked and what it returns |
 //! | [`plant`] | the engine as `etime-control` sees it |
 //! | [`store`] | where models live, and how one is fetched |
+//! | [`chat`] | the prompt that a chat model was tuned on |
 //! | [`tokenizer`] | text to token ids and back |
 //!
 //! The engine computes; every decision (which sequence, which blocks, which temperature, which token) is made in
@@ -17,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod chat;
 pub mod config;
 mod config_gguf;
 mod config_hf;

@@ -1,5 +1,6 @@
 //! A model ready to run: weights, tokenizer and where they came from.
 
+use crate::chat::{ChatError, ChatTemplate, Message};
 use crate::config::ModelConfig;
 use crate::error::ModelError;
 use crate::gguf::{Gguf, GgufError};
@@ -24,6 +25,8 @@ pub enum LoadError {
     },
     #[error(transparent)]
     Gguf(#[from] GgufError),
+    #[error(transparent)]
+    Chat(#[from] ChatError),
 }
 
 /// A model with its tokenizer.
@@ -31,6 +34,7 @@ pub enum LoadError {
 pub struct Loaded {
     pub model: Model,
     pub tokenizer: Tokenizer,
+    pub chat: Option<ChatTemplate>,
     pub source: ModelSource,
 }
 
@@ -47,13 +51,11 @@ impl Loaded {
             name: source.name.clone(),
             source: error,
         };
-        let (model, tokenizer) = match &source.files {
+        let (model, tokenizer, chat) = match &source.files {
             ModelFiles::Bundled(files) => {
                 let model = Model::from_bytes(&source.name, files.config, files.weights, options)?;
-                (
-                    model,
-                    Tokenizer::from_json_bytes(files.tokenizer).map_err(named)?,
-                )
+                let tokenizer = Tokenizer::from_json_bytes(files.tokenizer).map_err(named)?;
+                (model, tokenizer, None)
             }
             ModelFiles::Directory {
                 config, tokenizer, ..
@@ -62,12 +64,14 @@ impl Loaded {
                 let model = Model::load(folder, options)?;
                 let tokenizer = Tokenizer::from_file(tokenizer).map_err(named)?;
                 let special = generation_ids(&folder.join("generation_config.json"))?;
-                (model, tokenizer.with_special_ids(special).map_err(named)?)
+                let tokenizer = tokenizer.with_special_ids(special).map_err(named)?;
+                (model, tokenizer, ChatTemplate::in_directory(folder)?)
             }
             ModelFiles::Gguf(path) => {
                 let model = Model::load(path, options)?;
-                let tokenizer = Tokenizer::from_gguf(&Gguf::open(path)?.metadata);
-                (model, tokenizer.map_err(named)?)
+                let metadata = Gguf::open(path)?.metadata;
+                let tokenizer = Tokenizer::from_gguf(&metadata).map_err(named)?;
+                (model, tokenizer, ChatTemplate::in_gguf(&metadata))
             }
         };
         let vocab = model.config().vocab;
@@ -75,8 +79,17 @@ impl Loaded {
         Ok(Loaded {
             model,
             tokenizer,
+            chat,
             source,
         })
+    }
+
+    /// The prompt for `messages`, in the form that the model was tuned on.
+    pub fn chat_prompt(&self, messages: &[Message]) -> Result<String, ChatError> {
+        let name = &self.source.name;
+        let missing = || ChatError::Missing { name: name.clone() };
+        let template = self.chat.as_ref().ok_or_else(missing)?;
+        template.render(name, messages, &self.tokenizer)
     }
 
     pub fn config(&self) -> &ModelConfig {

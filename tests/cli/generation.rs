@@ -82,3 +82,22 @@ fn a_law_whose_setpoint_no_distribution_reaches_is_refused_for_generation_too() 
         &["target_nats", "ln n = 6.2383"],
     );
 }
+
+#[test]
+fn a_stop_text_ends_the_text_before_itself_and_chat_needs_a_template() {
+    let bench = Bench::new(SIM);
+    let text = |more: &[&str]| {
+        let mut command = bench.etime(&["generate", "tiny", "--prompt", "ROMEO:", "--seed", "3"]);
+        let done = command.args(more).assert().success();
+        String::from_utf8(done.get_output().stdout.clone()).unwrap()
+    };
+    let whole = text(&["--new-tok", "64"]);
+    let middle: String = whole.chars().skip(20).take(7).collect();
+    let cut = text(&["--new-tok", "64", "--stop", &middle]);
+    assert_eq!(
+        cut.trim_end_matches('\n'),
+        &whole[..whole.find(&middle).unwrap()]
+    );
+    let chat = ["generate", "tiny", "--prompt", "Hello", "--chat"];
+    bench.refuses(&chat, &["tiny has no chat template"]);
+}

@@ -4,6 +4,7 @@ mod error;
 mod gguf;
 mod pre;
 mod special;
+mod stop;
 mod stream;
 mod supported;
 
@@ -16,6 +17,7 @@ use crate::gguf::Metadata;
 
 pub use error::TokenizerError;
 pub use special::SpecialIds;
+pub use stop::StopTexts;
 pub use stream::TextStream;
 
 /// Share of rows that a model's vocabulary may hold beyond its tokenizer's: padding of the
