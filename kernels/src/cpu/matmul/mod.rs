@@ -19,8 +19,6 @@ use tile::{Target, Task, tile_height};
 
 /// Outputs of a panel: computed side by side, one lane each.
 const PANEL: usize = LANES;
-/// Panels that a task starts at a multiple of: as many as the widest tile takes.
-const GROUP: usize = 4;
 /// Below this many multiply-adds a call stays on its own thread.
 const SERIAL_MACS: usize = 1 << 16;
 
@@ -75,8 +73,9 @@ impl WithPanels for Product<'_> {
         if n_rows * n_out * n_in < SERIAL_MACS {
             return run(0..n_panels);
         }
-        let groups = n_panels.div_ceil(GROUP);
-        let per_task = GROUP * (groups / (4 * rayon::current_num_threads())).clamp(1, 16);
+        let group = tile::group(n_rows, most);
+        let groups = n_panels.div_ceil(group);
+        let per_task = group * (groups / (4 * rayon::current_num_threads())).clamp(1, 16);
         (0..n_panels.div_ceil(per_task))
             .into_par_iter()
             .for_each(|task| run(task * per_task..n_panels.min((task + 1) * per_task)));

@@ -15,12 +15,15 @@ const ROW_BLOCK: usize = 96;
 /// From this many rows on, weights are widened to F32 once and read from cache by every tile.
 const WIDEN_ROWS: usize = 24;
 /// Panels that are widened together.
-const WIDE: usize = 2;
+const WIDE: usize = 3;
+/// Panels that all tiles of rows pass over before the next ones: few enough to stay in the second-level cache, and a
+/// multiple of every tile's.
+const PANEL_BLOCK: usize = 12;
 
 /// Rows of the largest tile: as many sums as fit in the registers.
 pub(super) fn most_rows(level: SimdLevel) -> usize {
     match level {
-        SimdLevel::Avx512 => 16,
+        SimdLevel::Avx512 => 8,
         SimdLevel::Avx2 => 6,
         SimdLevel::Portable => 4,
     }
@@ -31,15 +34,16 @@ pub(super) fn tile_height(row: usize, n_rows: usize, most: usize) -> usize {
     let block_end = (row / ROW_BLOCK + 1) * ROW_BLOCK;
     let left = n_rows.min(block_end) - row;
     match left {
-        // Three tiles of 12 do not waste what 16 + 16 + 4 would.
-        _ if most == 16 && left > 16 => 12,
         _ if left >= most => most,
-        12.. => 12,
-        8.. => 8,
         4.. => 4,
         2.. => 2,
         _ => 1,
     }
+}
+
+/// Panels that a task starts at a multiple of: as many as the tiles of `n_rows` rows take.
+pub(super) fn group(n_rows: usize, most: usize) -> usize {
+    if n_rows >= most { WIDE } else { 4 }
 }
 
 /// The output matrix, written by several tasks at disjoint columns.
@@ -102,42 +106,48 @@ impl<P: Panels> Kernel for Task<'_, P> {
         if n_rows >= WIDEN_ROWS {
             return self.widened::<V>(n_rows);
         }
-        let mut row = 0;
-        while row < n_rows {
-            let height = tile_height(row, n_rows, self.most);
-            self.direct::<V>(row, height);
-            row += height;
+        for start in self.range.clone().step_by(PANEL_BLOCK) {
+            let panels = start..self.range.end.min(start + PANEL_BLOCK);
+            let mut row = 0;
+            while row < n_rows {
+                let height = tile_height(row, n_rows, self.most);
+                self.direct::<V>(row, height, panels.clone());
+                row += height;
+            }
         }
     }
 }
 
 impl<P: Panels> Task<'_, P> {
-    /// One tile of rows against all panels, straight from their storage.
+    /// One tile of rows against some panels, straight from their storage.
+    ///
+    /// A tile needs R + N loads for R · N multiply-adds: as square as the registers allow is fastest.
     #[inline(always)]
-    fn direct<V: Vector>(&self, row: usize, height: usize) {
+    fn direct<V: Vector>(&self, row: usize, height: usize, panels: Range<usize>) {
         match (height, V::REGISTERS) {
-            (16, _) => self.panels_of::<V, 16, 1>(row),
-            (12, _) => self.panels_of::<V, 12, 1>(row),
-            (8, 32) => self.panels_of::<V, 8, 2>(row),
-            (8, _) => self.panels_of::<V, 8, 1>(row),
-            (6, _) => self.panels_of::<V, 6, 1>(row),
-            (4, 32) => self.panels_of::<V, 4, 4>(row),
-            (4, _) => self.panels_of::<V, 4, 1>(row),
-            (2, 32) => self.panels_of::<V, 2, 4>(row),
-            (2, _) => self.panels_of::<V, 2, 2>(row),
-            (_, 32) => self.panels_of::<V, 1, 4>(row),
-            _ => self.panels_of::<V, 1, 2>(row),
+            (8, 32) => self.panels_of::<V, 8, 3>(row, panels),
+            (6, _) => self.panels_of::<V, 6, 1>(row, panels),
+            (4, 32) => self.panels_of::<V, 4, 4>(row, panels),
+            (4, _) => self.panels_of::<V, 4, 1>(row, panels),
+            (2, 32) => self.panels_of::<V, 2, 4>(row, panels),
+            (2, _) => self.panels_of::<V, 2, 2>(row, panels),
+            (_, 32) => self.panels_of::<V, 1, 4>(row, panels),
+            _ => self.panels_of::<V, 1, 2>(row, panels),
         }
     }
 
     #[inline(always)]
-    fn panels_of<V: Vector, const R: usize, const N: usize>(&self, row: usize) {
-        let mut panel = self.range.start;
-        while panel + N <= self.range.end {
+    fn panels_of<V: Vector, const R: usize, const N: usize>(
+        &self,
+        row: usize,
+        panels: Range<usize>,
+    ) {
+        let mut panel = panels.start;
+        while panel + N <= panels.end {
             self.whole::<V, R, N>(row, panel);
             panel += N;
         }
-        while panel < self.range.end {
+        while panel < panels.end {
             self.whole::<V, R, 1>(row, panel);
             panel += 1;
         }
@@ -207,14 +217,10 @@ impl<P: Panels> Task<'_, P> {
                 row,
             };
             match (height, n, V::REGISTERS) {
-                (16, WIDE, _) => self.wide_tile::<V, 16, 1>(tile, WIDE),
-                (16, ..) => self.wide_tile::<V, 16, 1>(tile, n),
-                (12, WIDE, 32) => self.wide_tile::<V, 12, 2>(tile, WIDE),
-                (12, ..) => self.wide_tile::<V, 12, 1>(tile, n),
-                (8, WIDE, 32) => self.wide_tile::<V, 8, 2>(tile, WIDE),
+                (8, WIDE, 32) => self.wide_tile::<V, 8, WIDE>(tile, n),
                 (8, ..) => self.wide_tile::<V, 8, 1>(tile, n),
                 (6, ..) => self.wide_tile::<V, 6, 1>(tile, n),
-                (4, WIDE, 32) => self.wide_tile::<V, 4, 2>(tile, WIDE),
+                (4, WIDE, 32) => self.wide_tile::<V, 4, WIDE>(tile, n),
                 (4, ..) => self.wide_tile::<V, 4, 1>(tile, n),
                 (2, ..) => self.wide_tile::<V, 2, 1>(tile, n),
                 _ => self.wide_tile::<V, 1, 1>(tile, n),
