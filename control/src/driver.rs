@@ -2,7 +2,7 @@
 
 use crate::clock::EntropicClock;
 use crate::config::{Control, Limits};
-use crate::draw::{DrawKey, LogitShape, Pick};
+use crate::draw::{DrawKey, Drawn, Pick};
 use crate::law::{LawState, Observation, SolveStatus, Solver};
 use crate::plant::{Batch, Cost, DrawAsk, Plant, PlantError, Row, ThermalAsk, Work};
 use crate::sensor::Thermal;
@@ -204,6 +204,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Measures every row at its temperature and at T = 1; laws that act before the draw settle on all rows together.
+    /// Those that act on the raw entropy hear it first.
     fn settle<P: Plant + ?Sized>(&self, plant: &mut P, turns: &mut [Turn]) -> Result<(), RunError> {
         let law = &self.job.control.temperature;
         let top_k = self.job.control.sensor.top_k();
@@ -213,6 +214,10 @@ impl<'a> Driver<'a> {
             .collect();
         let mut open: Vec<usize> = (0..turns.len()).collect();
         let mut first = true;
+        if law.feeds_forward() {
+            self.feed_forward(plant, turns)?;
+            first = false;
+        }
         while !open.is_empty() {
             let tempered = open.iter().map(|&i| ThermalAsk {
                 row: turns[i].row,
@@ -249,6 +254,30 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
+    /// Measures every row at T = 1 and sets its temperature by that.
+    fn feed_forward<P: Plant + ?Sized>(
+        &self,
+        plant: &mut P,
+        turns: &mut [Turn],
+    ) -> Result<(), RunError> {
+        let control = self.job.control;
+        let ask = |turn: &Turn| ThermalAsk {
+            row: turn.row,
+            u: 0.0,
+            top_k: control.sensor.top_k(),
+        };
+        let asks: Vec<ThermalAsk> = turns.iter().map(ask).collect();
+        let mut out = vec![Thermal::default(); asks.len()];
+        plant.thermal(&asks, &mut out)?;
+        for (turn, raw) in turns.iter_mut().zip(out) {
+            let ln_n = (raw.n as f64).ln();
+            let reading = control.read_nats(&raw);
+            turn.u = control.temperature.feed_forward(turn.u, reading, ln_n);
+            turn.raw = raw;
+        }
+        Ok(())
+    }
+
     fn draw_ask(&self, turn: &Turn) -> DrawAsk {
         let request = &self.job.requests[turn.index];
         let index_tok = self.sequences[turn.index].drawn_tok;
@@ -260,15 +289,20 @@ impl<'a> Driver<'a> {
                 token: index_tok as u64,
             }),
         };
+        let state = LawState {
+            // A law that acted before the draw has moved u since.
+            u: turn.u,
+            ..self.sequences[turn.index].law.clone()
+        };
         DrawAsk {
             row: turn.row,
-            shape: LogitShape::Temperature { u: turn.u },
+            shape: self.job.control.temperature.shape(&state),
             pick,
         }
     }
 
     /// Lets the law observe, records the row, and appends the token.
-    fn advance(&mut self, turn: &Turn, drawn: &crate::draw::Drawn) {
+    fn advance(&mut self, turn: &Turn, drawn: &Drawn) {
         let control = self.job.control;
         let law = &control.temperature;
         let request = &self.job.requests[turn.index];
@@ -277,12 +311,15 @@ impl<'a> Driver<'a> {
             h_nats: control.read_nats(&turn.tempered),
             h_raw_nats: control.read_nats(&turn.raw),
             v: turn.tempered.v,
+            surprisal_nats: drawn.surprisal_nats,
+            tempered_surprisal_nats: drawn.tempered_surprisal_nats,
         };
         // A law that acted before the draw carries its temperature into the next guess.
         seq.law.u = turn.u;
         let (next, action) = law.observe(seq.law.clone(), seen);
         seq.law = next;
-        seq.clock.push(turn.tempered.h_nats);
+        let h_nats = drawn.h_nats.unwrap_or(turn.tempered.h_nats);
+        seq.clock.push(h_nats);
         seq.clock_raw.push(turn.raw.h_nats);
         let bracket = turn.tempered.bracket;
         self.trajectory.samples.push(Sample {
@@ -291,12 +328,12 @@ impl<'a> Driver<'a> {
             request: request.id,
             index_tok: seq.drawn_tok as u64,
             u: turn.u,
-            h_nats: turn.tempered.h_nats,
+            h_nats,
             v: turn.tempered.v,
             h_raw_nats: turn.raw.h_nats,
             v_raw: turn.raw.v,
-            h_lower_nats: bracket.map_or(turn.tempered.h_nats, |b| b.lower_nats),
-            h_upper_nats: bracket.map_or(turn.tempered.h_nats, |b| b.upper_nats),
+            h_lower_nats: bracket.map_or(h_nats, |b| b.lower_nats),
+            h_upper_nats: bracket.map_or(h_nats, |b| b.upper_nats),
             fed_nats: action.fed_nats,
             clip_u: action.clip_u,
             loop_gain: law.gain_per_nat(turn.tempered.v).unwrap_or(0.0) * turn.tempered.v,

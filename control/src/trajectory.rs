@@ -23,29 +23,29 @@ pub struct Sample {
     pub index_tok: u64,
     /// Log-temperature of the draw, u = ln T.
     pub u: f64,
-    /// Entropy at that temperature, nats.
+    /// Entropy of the distribution drawn from, nats: at that temperature, after a cutoff or reshaping if there is one.
     pub h_nats: f64,
-    /// Varentropy at that temperature, nats².
+    /// Varentropy at that temperature, before any cutoff or reshaping, nats².
     pub v: f64,
     /// Entropy at T = 1, nats.
     pub h_raw_nats: f64,
     /// Varentropy at T = 1, nats².
     pub v_raw: f64,
-    /// Tight lower and upper bounds of H from the k largest probabilities; both equal H with the exact sensor.
+    /// Tight lower and upper bounds of H from the k largest probabilities; both equal `h_nats` with the exact sensor.
     pub h_lower_nats: f64,
     pub h_upper_nats: f64,
-    /// Signal fed to the law, floor included, nats.
+    /// Signal fed to the law, nats: an entropy, floor included, or the surprisal that the law reads.
     pub fed_nats: f64,
     /// What the clip added to the update that follows this draw, in u.
     pub clip_u: f64,
     /// Signed loop gain: −dΔu/dH · V; 0 for laws without one. Stable at fixed logits for values in (0, 2).
     pub loop_gain: f64,
     pub bound: Bound,
-    /// Drawn token and its surprisal −ln p, at the temperature of the draw and at T = 1, nats.
+    /// Drawn token and its surprisal −ln p, in the distribution drawn from and at T = 1, nats.
     pub token: u32,
     pub surprisal_nats: f64,
     pub surprisal_raw_nats: f64,
-    /// Entropic time since the sequence's first draw: of tempered H, and of H at T = 1.
+    /// Entropic time since the sequence's first draw: of `h_nats`, and of H at T = 1.
     pub tau_nats: f64,
     pub tau_raw_nats: f64,
 }

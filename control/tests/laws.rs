@@ -25,6 +25,7 @@ fn seen(h_nats: f64) -> Observation {
         h_nats,
         h_raw_nats: h_nats,
         v: 1.0,
+        ..Observation::default()
     }
 }
 
@@ -40,6 +41,7 @@ fn step_on(law: &TemperatureLaw, state: LawState, logits: &[f32]) -> LawState {
         h_nats: now.h_nats,
         h_raw_nats: raw.h_nats,
         v: now.v,
+        ..Observation::default()
     };
     law.observe(state, observation).0
 }
@@ -342,6 +344,7 @@ fn a_raw_measure_ignores_what_the_temperature_does_to_the_entropy() {
         h_nats: 0.0,
         h_raw_nats: 2.0,
         v: 1.0,
+        ..Observation::default()
     };
     assert_eq!(law.observe(law.start(), observation).0.u, law.start().u);
 }

@@ -1,7 +1,7 @@
 //! Recordings: every logit row that a run drew from, with what was drawn.
 
 use crate::SimError;
-use etime_control::draw::{Drawn, LogitShape};
+use etime_control::draw::Drawn;
 use etime_control::plant::{
     Batch, DrawAsk, LogitRows, Plant, PlantError, Row, StepReport, ThermalAsk,
 };
@@ -36,7 +36,7 @@ pub struct RecordedStep {
     pub token: u32,
     /// Log-temperature of the draw.
     pub u: f64,
-    /// −ln p at that temperature, nats.
+    /// −ln p in the distribution drawn from, nats.
     pub surprisal_nats: f64,
     /// −ln p at T = 1, nats.
     pub raw_surprisal_nats: f64,
@@ -148,11 +148,10 @@ impl<P: LogitRows> Recorder<P> {
             }
             .into());
         }
-        let LogitShape::Temperature { u } = ask.shape;
         held.rows.push(row);
         held.steps.push(RecordedStep {
             token: drawn.token,
-            u,
+            u: ask.shape.u(),
             surprisal_nats: drawn.surprisal_nats,
             raw_surprisal_nats: drawn.raw_surprisal_nats,
         });

@@ -1,6 +1,6 @@
 //! What a law's parameters may be.
 
-use super::{Integral, Normalised, TemperatureLaw};
+use super::{AdaptiveP, Dynatemp, Edt, Integral, MirostatV2, Normalised, TemperatureLaw};
 use crate::config::{Control, Limits, Sensor};
 
 /// A field whose value is not allowed. `path` is the field's path below the struct that was checked.
@@ -74,14 +74,7 @@ struct Loop {
 
 impl Loop {
     fn check(&self) -> Result<(), FieldError> {
-        positive("temperature.t_min", self.t_min)?;
-        positive("temperature.t_max", self.t_max)?;
-        ensure(
-            self.t_min < self.t_max,
-            "temperature.t_min",
-            self.t_min,
-            format!("less than t_max = {}", self.t_max),
-        )?;
+        check_band(self.t_min, ("t_max", self.t_max))?;
         if let Some(t_start) = self.t_start {
             positive("temperature.t_start", t_start)?;
             ensure(
@@ -95,13 +88,29 @@ impl Loop {
     }
 }
 
-fn check_filter(ema: f64, delay_tok: usize) -> Result<(), FieldError> {
+/// Bounds of T; the upper one has a `name`.
+fn check_band(t_min: f64, (name, t_max): (&str, f64)) -> Result<(), FieldError> {
+    positive("temperature.t_min", t_min)?;
+    positive(&format!("temperature.{name}"), t_max)?;
+    ensure(
+        t_min < t_max,
+        "temperature.t_min",
+        t_min,
+        format!("less than {name} = {t_max}"),
+    )
+}
+
+fn check_ema(ema: f64) -> Result<(), FieldError> {
     ensure(
         (0.0..1.0).contains(&ema),
         "temperature.ema",
         ema,
         "a number in [0, 1); 0 switches the average off",
-    )?;
+    )
+}
+
+fn check_filter(ema: f64, delay_tok: usize) -> Result<(), FieldError> {
+    check_ema(ema)?;
     ensure(
         delay_tok <= MAX_DELAY_TOK,
         "temperature.delay_tok",
@@ -138,6 +147,41 @@ fn check_normalised(law: &Normalised) -> Result<(), FieldError> {
     check_filter(law.ema, law.delay_tok)
 }
 
+fn check_mirostat(law: &MirostatV2) -> Result<(), FieldError> {
+    positive("temperature.tau_bits", law.tau_bits)?;
+    positive("temperature.eta", law.eta)?;
+    positive("temperature.t", law.t)
+}
+
+fn check_dynatemp(law: &Dynatemp) -> Result<(), FieldError> {
+    positive("temperature.exponent", law.exponent)?;
+    check_band(law.t_min, ("t_max", law.t_max))
+}
+
+fn check_edt(law: &Edt) -> Result<(), FieldError> {
+    positive("temperature.theta_nats", law.theta_nats)?;
+    positive("temperature.base", law.base)?;
+    ensure(
+        law.base < 1.0,
+        "temperature.base",
+        law.base,
+        "less than 1: T rises with the entropy",
+    )?;
+    check_band(law.t_min, ("t_0", law.t_0))
+}
+
+fn check_adaptive_p(law: &AdaptiveP) -> Result<(), FieldError> {
+    positive("temperature.target_p", law.target_p)?;
+    ensure(
+        law.target_p < 1.0,
+        "temperature.target_p",
+        law.target_p,
+        "less than 1: a mean of probabilities",
+    )?;
+    check_ema(law.ema)?;
+    positive("temperature.t", law.t)
+}
+
 impl TemperatureLaw {
     /// Checks every parameter by itself and against the others.
     pub fn check(&self) -> Result<(), FieldError> {
@@ -155,12 +199,27 @@ impl TemperatureLaw {
                 }
                 .check()
             }
+            TemperatureLaw::MirostatV2(law) => check_mirostat(law),
+            TemperatureLaw::Dynatemp(law) => check_dynatemp(law),
+            TemperatureLaw::Edt(law) => check_edt(law),
+            TemperatureLaw::AdaptiveP(law) => check_adaptive_p(law),
         }
     }
 
     /// Checks that the setpoint is below ln n, the entropy of a uniform draw from `vocab` tokens.
     pub fn check_vocab(&self, vocab: usize) -> Result<(), FieldError> {
         let ln_n = (vocab as f64).ln();
+        if let TemperatureLaw::MirostatV2(law) = self {
+            let log2_n = (vocab as f64).log2();
+            return ensure(
+                law.tau_bits < log2_n,
+                "temperature.tau_bits",
+                law.tau_bits,
+                format!(
+                    "less than log2 n = {log2_n:.4} bits, the entropy of a uniform draw from {vocab} tokens"
+                ),
+            );
+        }
         if let Some(target) = self.target_nats() {
             ensure(
                 target < ln_n,
@@ -180,7 +239,8 @@ impl Control {
     pub fn check(&self) -> Result<(), FieldError> {
         self.temperature.check()?;
         not_negative("h_min_nats", self.h_min_nats)?;
-        if let Some(target) = self.temperature.target_nats() {
+        let entropy_target = self.temperature.target_nats();
+        if let Some(target) = entropy_target.filter(|_| !self.temperature.reads_surprisal()) {
             ensure(
                 self.h_min_nats < target,
                 "h_min_nats",
@@ -202,6 +262,15 @@ impl Control {
                 format!("TopK(k: {k})"),
                 format!(
                     "Exact: the law {} needs the varentropy of the whole vocabulary",
+                    self.temperature.name()
+                ),
+            )?;
+            ensure(
+                !self.temperature.reads_surprisal(),
+                "sensor",
+                format!("TopK(k: {k})"),
+                format!(
+                    "Exact: the law {} reads the surprisal of the drawn token, no entropy",
                     self.temperature.name()
                 ),
             )?;

@@ -1,6 +1,6 @@
 //! Faults for negative controls: a law that is wrong in one known way.
 
-use super::{InStep, Integral, Normalised, TemperatureLaw};
+use super::{Dynatemp, Edt, InStep, Integral, MirostatV2, Normalised, TemperatureLaw};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::LN_2;
 
@@ -71,8 +71,32 @@ impl Fault {
                     ..l.clone()
                 }));
             }
+            TemperatureLaw::MirostatV2(l) => match self.mirostat(l) {
+                Some(faulty) => return Ok(TemperatureLaw::MirostatV2(faulty)),
+                None => "laws with a delay and a gain per nat (Published, Corrected, Normalised)",
+            },
+            TemperatureLaw::Dynatemp(l) if self == Fault::BitsMeasured => {
+                // (H/ln 2)^x stretches the response to the normalised entropy by ln 2 to the −x.
+                let stretched = (l.t_max - l.t_min) * LN_2.powf(-l.exponent);
+                return Ok(TemperatureLaw::Dynatemp(Dynatemp {
+                    t_max: l.t_min + stretched,
+                    ..l.clone()
+                }));
+            }
+            TemperatureLaw::Edt(l) if self == Fault::BitsMeasured => {
+                let theta_nats = l.theta_nats * LN_2;
+                return Ok(TemperatureLaw::Edt(Edt {
+                    theta_nats,
+                    ..l.clone()
+                }));
+            }
             TemperatureLaw::InStep(_) => "laws with a gain (Published, Corrected, Normalised)",
-            TemperatureLaw::Fixed { .. } => "laws that close a loop",
+            TemperatureLaw::Fixed { .. }
+            | TemperatureLaw::Dynatemp(_)
+            | TemperatureLaw::Edt(_)
+            | TemperatureLaw::AdaptiveP(_) => {
+                "laws that close a loop around an entropy or a surprisal"
+            }
         };
         Err(FaultError {
             fault: self,
@@ -95,6 +119,18 @@ impl Fault {
             }
         }
         law
+    }
+
+    /// A law in bits takes a setpoint in nats for one in bits; it has no delay line, and its gain carries no unit.
+    fn mirostat(self, law: &MirostatV2) -> Option<MirostatV2> {
+        let mut law = law.clone();
+        match self {
+            Fault::WrongSign => law.eta = -law.eta,
+            Fault::DoubleEta => law.eta *= 2.0,
+            Fault::BitsMeasured => law.tau_bits *= LN_2,
+            Fault::ExtraDelay | Fault::BitsGain => return None,
+        }
+        Some(law)
     }
 
     fn normalised(self, law: &Normalised) -> Normalised {

@@ -22,6 +22,8 @@ pub struct Thermal {
     pub ln_z: f64,
     /// Largest probability.
     pub p_max: f64,
+    /// Symbols n of the row.
+    pub n: usize,
     /// Bounds on H from the top-k head alone, where a head was asked for.
     pub bracket: Option<Bracket>,
 }
@@ -79,6 +81,7 @@ pub fn thermal(logits: &[f32], u: f64, top_k: Option<usize>) -> Result<Thermal, 
         v: (sums.eyy / sums.e - mean * mean).max(0.0),
         ln_z: scale.max * scale.inv_t + sums.e.ln(),
         p_max: 1.0 / sums.e,
+        n: logits.len(),
         bracket,
     })
 }
