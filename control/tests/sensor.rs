@@ -185,7 +185,10 @@ proptest! {
     ) {
         let mut padded = logits.clone();
         padded.resize(logits.len() + 1, f32::NEG_INFINITY);
-        prop_assert_eq!(thermal(&padded, u, None)?, thermal(&logits, u, None)?);
+        let n = logits.len();
+        let padded = thermal(&padded, u, None)?;
+        prop_assert_eq!(padded.n, n + 1);
+        prop_assert_eq!(etime_control::sensor::Thermal { n, ..padded }, thermal(&logits, u, None)?);
     }
 }
 

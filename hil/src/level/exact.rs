@@ -134,6 +134,10 @@ fn elsewhere(control: &Control) -> Control {
             law.t_start = moved(law.t_start, law.t_min, law.t_max);
         }
         TemperatureLaw::InStep(InStep { target_nats, .. }) => *target_nats *= ELSEWHERE,
+        TemperatureLaw::MirostatV2(law) => law.t *= ELSEWHERE,
+        TemperatureLaw::AdaptiveP(law) => law.t *= ELSEWHERE,
+        TemperatureLaw::Dynatemp(law) => law.exponent /= ELSEWHERE,
+        TemperatureLaw::Edt(law) => law.theta_nats /= ELSEWHERE,
     }
     control
 }
