@@ -5,10 +5,11 @@ use crate::figures::{
     self, Bounds, Clock, Distribution, Drawn, Entropy, Figure, FigureError, LoopGain, Mark,
     SignalRow, Temperature, Verdicts,
 };
-use crate::judge::{Judged, Verdict};
+use crate::judge::{Judged, Verdict, Z_95};
 use crate::rundir::{RunDir, RunDirError};
 use etime_control::clock::surrogate_tau;
 use etime_control::config::Sensor;
+use etime_control::law::{Fault, TemperatureLaw};
 use etime_control::trajectory::{Sample, Trajectory};
 
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +19,7 @@ pub struct PictureError(#[from] FigureError);
 /// Figures on the sheet that shows a run at a glance.
 const AT_A_GLANCE: usize = 4;
 
-/// Draws every figure, and the first ones on one sheet called `panel`.
+/// Draws every figure, and the first plots on one sheet called `panel`.
 pub fn draw(
     figures: &[(&'static str, Figure)],
 ) -> Result<Vec<(&'static str, Drawn)>, PictureError> {
@@ -26,8 +27,10 @@ pub fn draw(
     for (name, figure) in figures {
         drawn.push((*name, figures::draw(figure)?));
     }
-    let first = figures.iter().take(AT_A_GLANCE);
-    let first: Vec<Figure> = first.map(|(_, figure)| figure.clone()).collect();
+    // A table of verdicts needs more width than a cell has.
+    let plots = figures.iter().map(|(_, figure)| figure);
+    let plots = plots.filter(|figure| !matches!(figure, Figure::Verdicts(_)));
+    let first: Vec<Figure> = plots.take(AT_A_GLANCE).cloned().collect();
     if !first.is_empty() {
         drawn.push(("panel", figures::panel(&first)?));
     }
@@ -114,6 +117,27 @@ pub(crate) fn surrogate_path(entropies: &[Vec<f64>], seed: u64) -> Vec<f64> {
     path
 }
 
+/// What a title says of a negative control.
+fn wrong(fault: Fault) -> &'static str {
+    match fault {
+        Fault::WrongSign => ", predicted with the wrong sign",
+        Fault::DoubleEta => ", predicted with twice the gain",
+        Fault::ExtraDelay => ", predicted one token late",
+        Fault::BitsMeasured => ", predicted with H in bits",
+        Fault::BitsGain => ", predicted with the gain in bits",
+    }
+}
+
+/// The signed loop gain as the law defines it, for the label of its axis.
+pub(crate) fn gain_formula(law: &TemperatureLaw) -> &'static str {
+    match law {
+        TemperatureLaw::Published(_) => "−ηV",
+        TemperatureLaw::Corrected(_) => "ηV",
+        TemperatureLaw::Normalised(_) => "κV/max(V, V_floor)",
+        TemperatureLaw::InStep(_) | TemperatureLaw::Fixed { .. } => "",
+    }
+}
+
 /// File stems and figures, in the order of a reader's questions.
 pub fn of(experiment: &Experiment, outcome: &Outcome) -> Vec<(&'static str, Figure)> {
     let Some(sides) = sides(outcome) else {
@@ -121,7 +145,14 @@ pub fn of(experiment: &Experiment, outcome: &Outcome) -> Vec<(&'static str, Figu
     };
     let law = &experiment.control.temperature;
     let band = law.band();
-    let title = |quantity: &str| format!("{quantity}, {} law, {} level", law.name(), sides.what);
+    let fault = experiment.fault.map_or("", wrong);
+    let title = |quantity: &str| {
+        format!(
+            "{quantity}, {} law{fault}, {} level",
+            law.name(),
+            sides.what
+        )
+    };
     let both =
         |read: fn(&Sample) -> f64| (paths(&sides.measured, read), paths(&sides.predicted, read));
     let mut out = Vec::new();
@@ -151,6 +182,7 @@ pub fn of(experiment: &Experiment, outcome: &Outcome) -> Vec<(&'static str, Figu
         let (measured, predicted) = both(|s| s.loop_gain);
         let gain = LoopGain {
             title: title("Loop gain"),
+            formula: gain_formula(law).to_owned(),
             measured,
             predicted,
         };
@@ -165,7 +197,7 @@ pub fn of(experiment: &Experiment, outcome: &Outcome) -> Vec<(&'static str, Figu
     let net_drop_nats = mean_path(&measured_h).iter().map(|h| h_0 - h).collect();
     let (tau, tau_predicted) = both(|s| s.tau_nats);
     let clock = Clock {
-        title: title("Entropic clock"),
+        title: title("Entropic clock τ"),
         tau_nats: mean_path(&tau),
         tau_raw_nats: mean_path(&paths(&sides.measured, |s| s.tau_raw_nats)),
         surrogate_nats: surrogate_path(&measured_h, experiment.seed),
@@ -208,7 +240,7 @@ fn row(judged: &Judged) -> SignalRow {
     SignalRow {
         label: judged.label.to_owned(),
         unit: String::new(),
-        error: judged.error.zip(judged.u_val),
+        error: judged.error.zip(judged.u_val.map(|u| Z_95 * u)),
         tolerance: judged.tolerance,
         mark: match judged.verdict {
             Verdict::Pass => Mark::Pass,

@@ -1,7 +1,7 @@
 //! An ensemble on a simulated plant, and its run directory.
 
 use crate::figures::{Clock, Entropy, Figure, LoopGain, Temperature};
-use crate::pictures::{self, PictureError, mean_path, paths, surrogate_path};
+use crate::pictures::{self, PictureError, gain_formula, mean_path, paths, surrogate_path};
 use crate::rundir::{
     About, Destination, Phase, Place, RunDir, RunDirError, Side, Tag, Tagged, write_requests,
     write_steps, write_trajectory,
@@ -170,12 +170,12 @@ fn figures(control: &Control, seed: u64, runs: &[Trajectory]) -> Vec<(&'static s
         t_max: law.band().map(|band| band.u_max.exp()),
     };
     let clock = Clock {
-        title: title("Entropic clock"),
-        tau_nats: mean_path(&paths(&all, |s| s.tau_nats)),
+        title: title("Entropic clock τ"),
+        tau_nats: Vec::new(),
         tau_raw_nats: mean_path(&paths(&all, |s| s.tau_raw_nats)),
         surrogate_nats: surrogate_path(&entropies, seed),
         net_drop_nats: mean_h.iter().map(|h| start_nats - h).collect(),
-        predicted_nats: Vec::new(),
+        predicted_nats: mean_path(&paths(&all, |s| s.tau_nats)),
     };
     let entropy = Entropy {
         title: title("Entropy"),
@@ -186,15 +186,16 @@ fn figures(control: &Control, seed: u64, runs: &[Trajectory]) -> Vec<(&'static s
     };
     let gain = law.gain_per_nat(1.0).map(|_| LoopGain {
         title: title("Loop gain"),
+        formula: gain_formula(law).to_owned(),
         measured: Vec::new(),
         predicted: paths(&all, |s| s.loop_gain),
     });
     let mut figures = vec![
         ("temperature", Figure::Temperature(temperature)),
         ("entropy", Figure::Entropy(entropy)),
-        ("clock", Figure::Clock(clock)),
     ];
     figures.extend(gain.map(|gain| ("loop_gain", Figure::LoopGain(gain))));
+    figures.push(("clock", Figure::Clock(clock)));
     figures
 }
 

@@ -39,6 +39,7 @@ fn entropy() -> Entropy {
 fn gain() -> LoopGain {
     LoopGain {
         title: "Loop gain".to_string(),
+        formula: "ηV".to_string(),
         measured: waves(3, 40, 0.1),
         predicted: vec![],
     }
@@ -70,6 +71,8 @@ fn verdicts() -> Verdicts {
             row("mean u", Some((0.01, 0.004)), Mark::Pass),
             row("sd of H", Some((-7.0, 0.004)), Mark::Fail),
             row("lag 1", None, Mark::Inconclusive),
+            row("slope", Some((1e-9, 0.0)), Mark::Pass),
+            row("share", Some((0.0, 0.003)), Mark::Pass),
         ],
     }
 }
@@ -126,17 +129,23 @@ fn verdicts_are_written_in_words_beside_their_numbers() {
         "PASS",
         "FAIL",
         "INCONCLUSIVE",
-        "+0.0100 ± 0.0080 (0.05) nats",
-        "nothing to compare",
+        "+0.0100 ± 0.0040 (0.05) nats",
+        "90 % interval",
+        "nothing to compare (0.05) nats",
+        "\n0 (0.05) nats",
+        "\n0 ± 0.0030 (0.05) nats",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
 
 #[test]
-fn only_some_of_many_measured_sequences_are_drawn_and_the_legend_says_how_many() {
+fn of_many_sequences_medians_and_bands_are_drawn_and_the_legend_says_so() {
     let text = svg(&Figure::Temperature(temperature())).unwrap();
-    assert!(text.contains("measured (15 of 30)"));
+    for part in ["measured: median, 5–95 %", "predicted: median, 5–95 %"] {
+        assert!(text.contains(part), "{part}");
+    }
+    assert!(text.contains("2 of 30 and 2 of 5 sequences"));
     assert!(text.contains("max 3") && text.contains("min 0.1"));
 }
 
@@ -154,6 +163,167 @@ fn the_panel_is_one_sheet_with_all_four_figures() {
     }
     let reader = png::Decoder::new(drawn.png.as_slice()).read_info().unwrap();
     assert_eq!((reader.info().width, reader.info().height), (2880, 1760));
+}
+
+#[test]
+fn a_sheet_of_two_or_three_figures_has_no_hole() {
+    let figures = [
+        Figure::Temperature(temperature()),
+        Figure::Entropy(entropy()),
+        Figure::Clock(clock()),
+    ];
+    for (count, height) in [(2, 440), (3, 880)] {
+        let text = panel(&figures[..count]).unwrap().svg;
+        let head = format!("<svg width=\"1440\" height=\"{height}\"");
+        assert!(text.starts_with(&head), "{count}");
+    }
+    // The last of three reaches from edge to edge.
+    let text = panel(&figures).unwrap().svg;
+    let farthest = texts(&text).into_iter().filter(|t| t.top > 4400.0);
+    let farthest = farthest.map(|t| t.right).fold(0.0, f64::max);
+    assert!(farthest > 13_000.0, "{farthest}");
+}
+
+/// A piece of text on a drawing and the box around its letters.
+struct Text {
+    words: String,
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+/// Every text of an SVG, measured in the font of the figures.
+fn texts(svg: &str) -> Vec<Text> {
+    use ab_glyph::{Font, FontRef};
+    let font = FontRef::try_from_slice(epaint_default_fonts::UBUNTU_LIGHT).unwrap();
+    let units = f64::from(font.units_per_em().unwrap());
+    let width = |words: &str| -> f64 {
+        let advance = |c| f64::from(font.h_advance_unscaled(font.glyph_id(c))) / units;
+        words.chars().map(advance).sum()
+    };
+    let pieces = svg.split("<text ").skip(1);
+    let piece = |piece: &str| {
+        let (head, rest) = piece.split_once(">\n").unwrap();
+        let words = rest.split("\n</text>").next().unwrap().to_string();
+        let value = |name: &str| {
+            let (_, rest) = head.split_once(&format!("{name}=\"")).unwrap();
+            rest.split('"').next().unwrap()
+        };
+        let number = |name: &str| value(name).parse::<f64>().unwrap();
+        let plain = words
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&amp;", "&");
+        let (em, x) = (number(" font-size"), head.trim_start_matches("x=\""));
+        let x: f64 = x.split('"').next().unwrap().parse().unwrap();
+        let size = em * width(&plain);
+        let left = match value("text-anchor") {
+            "start" => x,
+            "middle" => x - size / 2.0,
+            _ => x - size,
+        };
+        let base = number(" y") + 0.76 * em;
+        Text {
+            words,
+            left,
+            right: left + size,
+            top: base - 0.7 * em,
+            bottom: base,
+        }
+    };
+    pieces.map(piece).collect()
+}
+
+fn assert_texts_stand_clear(svg: &str, width: f64) {
+    let texts = texts(svg);
+    assert!(texts.len() > 5);
+    for (i, a) in texts.iter().enumerate() {
+        assert!(
+            a.left >= 0.0 && a.right <= width,
+            "`{}` leaves the sheet",
+            a.words
+        );
+        for b in &texts[i + 1..] {
+            let apart =
+                a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+            assert!(apart, "`{}` covers `{}`", a.words, b.words);
+        }
+    }
+}
+
+#[test]
+fn no_text_covers_another_in_any_figure_alone_or_on_a_sheet() {
+    let long = ", Normalised law, predicted with the wrong sign, forced level";
+    let mut figures = all();
+    for figure in &mut figures {
+        match figure {
+            Figure::Temperature(f) => f.title += long,
+            Figure::Entropy(f) => f.title += long,
+            Figure::LoopGain(f) => {
+                f.title += long;
+                f.formula = "κV/max(V, V_floor)".to_string();
+            }
+            Figure::Clock(f) => {
+                f.title += long;
+                f.tau_raw_nats = f.tau_nats.clone();
+                f.surrogate_nats = f.tau_nats.clone();
+                f.predicted_nats = f.tau_nats.clone();
+            }
+            Figure::Verdicts(f) => f.title += long,
+            Figure::Distribution(f) => {
+                f.title += long;
+                f.measured = wave(24_576, 1.0, 0.0);
+            }
+        }
+    }
+    for figure in &figures {
+        assert_texts_stand_clear(&svg(figure).unwrap(), 10_000.0);
+    }
+    for count in 1..=figures.len() {
+        let sheet = panel(&figures[..count]).unwrap().svg;
+        assert_texts_stand_clear(&sheet, 14_400.0);
+    }
+}
+
+#[test]
+fn an_upper_limit_that_is_far_away_is_named_and_not_drawn() {
+    let drawn = |level: f64| {
+        svg(&Figure::LoopGain(LoopGain {
+            measured: waves(3, 40, level),
+            ..gain()
+        }))
+        .unwrap()
+    };
+    let (low, high) = (drawn(0.1), drawn(0.9));
+    assert!(low.contains("limit 2 is above") && !low.contains("unstable &gt; 2"));
+    assert!(high.contains("unstable &gt; 2") && !high.contains("limit 2 is above"));
+    assert!(low.contains("loop gain ηV"));
+}
+
+#[test]
+fn entropy_that_stays_at_its_setpoint_gets_an_axis_around_it() {
+    let figure = |h: f64| {
+        svg(&Figure::Entropy(Entropy {
+            title: "Entropy".to_string(),
+            measured: vec![vec![h, 2.0, 2.0 + 1e-9]],
+            target_nats: Some(2.0),
+            ..Entropy::default()
+        }))
+        .unwrap()
+    };
+    assert!(figure(2.0).contains("\n1.90\n") && !figure(2.0).contains("\n0.0\n"));
+    assert!(figure(0.3).contains("\n0.0\n"));
+}
+
+#[test]
+fn a_clock_of_a_prediction_alone_has_the_colour_of_predictions() {
+    let text = svg(&Figure::Clock(Clock {
+        predicted_nats: wave(40, 1.0, 0.0),
+        ..Clock::default()
+    }))
+    .unwrap();
+    assert!(text.contains("#D55E00") && !text.contains("#0072B2"));
 }
 
 #[test]

@@ -78,6 +78,24 @@ impl Axis {
         }
     }
 
+    /// Drops ticks until the labels, `size` long each, stand clear of each other on `length`; a tick at 0 stays.
+    pub fn thin(&mut self, length: f64, size: impl Fn(&str) -> f64) {
+        let zero = self.ticks.iter().position(|&(v, _)| v == 0.0).unwrap_or(0);
+        let kept = |every: usize| (zero % every..self.ticks.len()).step_by(every);
+        let clear = |every: usize| {
+            let spans = kept(every).map(|i| {
+                let (value, label) = &self.ticks[i];
+                (self.part(*value) * length, 0.5 * size(label))
+            });
+            let spans: Vec<(f64, f64)> = spans.collect();
+            spans.windows(2).all(|w| w[0].0 + w[0].1 <= w[1].0 - w[1].1)
+        };
+        // Steps that turn 1, 2, 5 · 10^k into round numbers again.
+        let every = [1, 2, 4, 5, 10].into_iter().find(|&every| clear(every));
+        let every = every.unwrap_or(self.ticks.len().max(1));
+        self.ticks = kept(every).map(|i| self.ticks[i].clone()).collect();
+    }
+
     /// Where `value` lies, 0 at the low end and 1 at the high end.
     pub fn part(&self, value: f64) -> f64 {
         let value = if self.log { value.ln() } else { value };
@@ -242,6 +260,18 @@ mod tests {
                 assert!(axis.part(a) > 0.0 && axis.part(b) < 1.0);
             }
         }
+    }
+
+    #[test]
+    fn ticks_are_thinned_until_their_labels_stand_clear() {
+        let thinned = |length: f64| {
+            let mut axis = Axis::exact((-1.6, 1.6), 6);
+            axis.thin(length, |label| 8.0 * label.chars().count() as f64);
+            axis.ticks.into_iter().map(|(v, _)| v).collect::<Vec<_>>()
+        };
+        assert_eq!(thinned(400.0), [-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5]);
+        assert_eq!(thinned(100.0), [-1.0, 0.0, 1.0]);
+        assert_eq!(thinned(10.0), [0.0]);
     }
 
     #[test]

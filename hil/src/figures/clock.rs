@@ -2,17 +2,17 @@
 
 use super::axis::{Axis, extent, short};
 use super::canvas::{Canvas, Rect, Stroke};
-use super::error::{FigureError, check_series, check_values};
-use super::frame::{Frame, Look, SideLabel};
+use super::error::{FigureError, check_values};
+use super::frame::{Frame, Key, Look, SideLabel, Swatch};
 use super::pair::X_TITLE;
 use super::palette::*;
 use plotters::prelude::DrawingBackend;
 
-/// τ beside what it must be read against; each curve per token, nats, empty where it is not wanted.
+/// τ beside what it must be read against, each a mean over sequences, per token, nats; empty where it is not wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Clock {
     pub title: String,
-    /// τ of the tempered entropy.
+    /// τ of the tempered entropy, as measured.
     pub tau_nats: Vec<f64>,
     /// τ of the entropy at T = 1.
     pub tau_raw_nats: Vec<f64>,
@@ -24,33 +24,68 @@ pub struct Clock {
     pub predicted_nats: Vec<f64>,
 }
 
+/// A curve with its name and, for the legend, what that means.
+struct Curve<'a> {
+    name: &'static str,
+    meaning: &'static str,
+    values: &'a [f64],
+    stroke: Stroke,
+}
+
 impl Clock {
-    fn curves(&self) -> Vec<(&'static str, &[f64], Stroke)> {
-        let all: [(_, &[f64], _); 5] = [
-            ("net drop", &self.net_drop_nats, Stroke::full(QUIET, LINE)),
-            (
-                "shuffled",
-                &self.surrogate_nats,
-                Stroke::dashed(PURPLE, LINE, 2.0, 4.0),
+    /// The curves that are wanted, in the order of the legend.
+    fn curves(&self) -> Vec<Curve<'_>> {
+        let curve = |name, meaning, values, stroke| Curve {
+            name,
+            meaning,
+            values,
+            stroke,
+        };
+        let mut all = vec![
+            curve(
+                "measured",
+                "measured",
+                &self.tau_nats[..],
+                Stroke::full(MEASURED, THICK),
             ),
-            ("raw", &self.tau_raw_nats, Stroke::full(GREEN, LINE)),
-            ("tempered", &self.tau_nats, Stroke::full(MEASURED, THICK)),
-            (
+            curve(
+                "predicted",
                 "predicted",
                 &self.predicted_nats,
                 Stroke::dashed(PREDICTED, THICK, 9.0, 5.0),
             ),
+            curve(
+                "raw",
+                "raw: τ of H at T = 1",
+                &self.tau_raw_nats,
+                Stroke::full(GREEN, LINE),
+            ),
+            curve(
+                "shuffled",
+                "shuffled: τ of H in random order",
+                &self.surrogate_nats,
+                Stroke::dashed(PURPLE, LINE, 2.0, 4.0),
+            ),
+            curve(
+                "net drop",
+                "net drop: H₀ − H_t",
+                &self.net_drop_nats,
+                Stroke::full(QUIET, LINE),
+            ),
         ];
-        all.into_iter()
-            .filter(|(_, values, _)| !values.is_empty())
-            .collect()
+        all.retain(|curve| !curve.values.is_empty());
+        all
     }
 
     pub(super) fn check(&self) -> Result<(), FigureError> {
-        check_series(&self.title, "τ", &self.tau_nats)?;
-        self.curves()
-            .iter()
-            .try_for_each(|(name, values, _)| check_values(&self.title, name, values))
+        if self.tau_nats.is_empty() && self.predicted_nats.is_empty() {
+            return Err(FigureError::Empty {
+                figure: self.title.clone(),
+                series: "measured and predicted τ together".to_string(),
+            });
+        }
+        let mut curves = self.curves().into_iter();
+        curves.try_for_each(|curve| check_values(&self.title, curve.name, curve.values))
     }
 
     pub(super) fn draw<DB: DrawingBackend>(
@@ -59,22 +94,25 @@ impl Clock {
         cell: Rect,
     ) -> Result<(), FigureError> {
         let curves = self.curves();
-        let values = curves.iter().flat_map(|(_, values, _)| values.iter());
+        let values = curves.iter().flat_map(|curve| curve.values);
         let range = extent(values.chain(&[0.0])).unwrap_or((0.0, 1.0));
-        let last = curves.iter().map(|(_, values, _)| values.len() - 1).max();
-        let side = curves.iter().filter_map(|(name, values, stroke)| {
-            let &end = values.last()?;
+        let last = curves.iter().map(|curve| curve.values.len() - 1).max();
+        let side = curves.iter().filter_map(|curve| {
+            let &end = curve.values.last()?;
             Some(SideLabel {
                 y: end,
-                label: format!("{name} {}", short(end, 3)),
-                color: stroke.color,
+                label: format!("{} {}", curve.name, short(end, 3)),
+                color: curve.stroke.color,
             })
         });
+        let keys = curves
+            .iter()
+            .map(|curve| Key::new(curve.meaning, Swatch::line(curve.stroke)));
         let look = Look {
             title: &self.title,
             x_title: X_TITLE,
-            y_title: "entropic time τ, nats",
-            legend: Vec::new(),
+            y_title: "mean τ, nats",
+            legend: keys.collect(),
             side: side.collect(),
         };
         let x = Axis::index(0.0, last.unwrap_or(0) as f64);
@@ -83,8 +121,10 @@ impl Clock {
         if range.0 < 0.0 {
             frame.level(canvas, 0.0, Stroke::full(AXIS, THIN))?;
         }
-        curves
-            .iter()
-            .try_for_each(|(_, values, stroke)| frame.series(canvas, values, *stroke))
+        // τ itself, in thick strokes, lies above what it is read against.
+        let mut upwards: Vec<&Curve> = curves.iter().collect();
+        upwards.sort_by(|a, b| a.stroke.width.total_cmp(&b.stroke.width));
+        let mut upwards = upwards.into_iter();
+        upwards.try_for_each(|curve| frame.series(canvas, curve.values, curve.stroke))
     }
 }

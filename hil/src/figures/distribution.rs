@@ -3,7 +3,7 @@
 use super::axis::{Axis, extent};
 use super::canvas::{Canvas, Rect, Stroke};
 use super::error::{FigureError, check_series};
-use super::frame::{Frame, Key, Look, Swatch};
+use super::frame::{Frame, Key, Look, MARGIN, Swatch, head};
 use super::palette::*;
 use super::stats::{bin_edges, density, ecdf};
 use plotters::prelude::DrawingBackend;
@@ -29,12 +29,30 @@ impl Distribution {
         canvas: &Canvas<DB>,
         cell: Rect,
     ) -> Result<(), FigureError> {
-        let middle = cell.left + 0.52 * cell.width();
+        let measured = Swatch {
+            fill: Some(BLUE_BAND),
+            ..Swatch::line(Self::stroke_measured())
+        };
+        let measured = Key::new(format!("measured ({})", self.measured.len()), measured);
+        let predicted = Swatch::line(Self::stroke_predicted());
+        let predicted = Key::new(format!("predicted ({})", self.predicted.len()), predicted);
+        let look = Look {
+            title: &self.title,
+            x_title: "",
+            y_title: "",
+            legend: vec![measured, predicted],
+            side: Vec::new(),
+        };
+        // One head over both plots, whose own heads hold the titles of their axes.
+        let top = head(canvas, cell, &look)? - MARGIN;
+        let middle = cell.left + 0.5 * cell.width();
         let left = Rect {
+            top,
             right: middle,
             ..cell
         };
         let right = Rect {
+            top,
             left: middle,
             ..cell
         };
@@ -42,8 +60,23 @@ impl Distribution {
         self.draw_ecdf(canvas, right)
     }
 
+    fn stroke_measured() -> Stroke {
+        Stroke::full(MEASURED, LINE)
+    }
+
     fn stroke_predicted() -> Stroke {
-        Stroke::full(PREDICTED, LINE)
+        Stroke::dashed(PREDICTED, LINE, 9.0, 5.0)
+    }
+
+    /// What surrounds one of the two plots.
+    fn look(&self, y_title: &'static str) -> Look<'_> {
+        Look {
+            title: "",
+            x_title: &self.quantity,
+            y_title,
+            legend: Vec::new(),
+            side: Vec::new(),
+        }
     }
 
     fn draw_histogram<DB: DrawingBackend>(
@@ -55,13 +88,7 @@ impl Distribution {
         let measured = density(&self.measured, &edges);
         let predicted = density(&self.predicted, &edges);
         let (_, highest) = extent(measured.iter().chain(&predicted)).unwrap_or((0.0, 1.0));
-        let look = Look {
-            title: &self.title,
-            x_title: &self.quantity,
-            y_title: "density",
-            legend: Vec::new(),
-            side: Vec::new(),
-        };
+        let look = self.look("density");
         let x = Axis::linear((edges[0], edges[edges.len() - 1]), 5);
         let frame = Frame::new(canvas, cell, &look, (x, Axis::linear((0.0, highest), 5)))?;
         for (bin, &d) in measured.iter().enumerate() {
@@ -76,7 +103,7 @@ impl Distribution {
         }
         frame.grid(canvas)?;
         for (densities, stroke) in [
-            (&measured, Stroke::full(MEASURED, LINE)),
+            (&measured, Self::stroke_measured()),
             (&predicted, Self::stroke_predicted()),
         ] {
             let mut outline = vec![(edges[0], 0.0)];
@@ -97,27 +124,12 @@ impl Distribution {
     ) -> Result<(), FigureError> {
         let values = self.measured.iter().chain(&self.predicted);
         let x = Axis::linear(extent(values).unwrap_or((0.0, 1.0)), 5);
-        let look = Look {
-            title: "",
-            x_title: &self.quantity,
-            y_title: "share below",
-            legend: vec![
-                Key {
-                    swatch: Swatch::Both(Stroke::full(MEASURED, LINE), BLUE_BAND),
-                    label: format!("measured ({})", self.measured.len()),
-                },
-                Key::line(
-                    format!("predicted ({})", self.predicted.len()),
-                    Self::stroke_predicted(),
-                ),
-            ],
-            side: Vec::new(),
-        };
+        let look = self.look("share below");
         let ends = x.ends();
         let frame = Frame::new(canvas, cell, &look, (x, Axis::exact((0.0, 1.0), 5)))?;
         frame.grid(canvas)?;
         for (values, stroke) in [
-            (&self.measured, Stroke::full(MEASURED, LINE)),
+            (&self.measured, Self::stroke_measured()),
             (&self.predicted, Self::stroke_predicted()),
         ] {
             let corners = ecdf(values, ends);

@@ -4,10 +4,14 @@ use super::axis::{Axis, extent, short};
 use super::canvas::{Canvas, Rect, Stroke};
 use super::error::{FigureError, check_series, check_values};
 use super::frame::{Frame, Key, Look, SideLabel, Swatch};
-use super::pair::{Pair, X_TITLE};
+use super::pair::{self, Pair, X_TITLE};
 use super::palette::*;
-use super::stats::Band;
 use plotters::prelude::DrawingBackend;
+
+/// Share of the largest value below which the axis starts at 0.
+const FAR: f64 = 0.4;
+/// Shortest axis, nats.
+const NARROWEST_NATS: f64 = 0.2;
 
 /// H with its setpoint: of one sequence with the bounds of the estimator, or the 5–95 % bands of several.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,20 +34,13 @@ pub struct Bounds {
 }
 
 impl Entropy {
-    fn pair(&self) -> Pair<'_> {
-        Pair {
-            measured: &self.measured,
-            predicted: &self.predicted,
-        }
-    }
-
     /// The bounds, where they are drawn.
     fn drawn_bounds(&self) -> Option<&Bounds> {
         self.bounds.as_ref().filter(|_| self.measured.len() == 1)
     }
 
     pub(super) fn check(&self) -> Result<(), FigureError> {
-        self.pair().check(&self.title)?;
+        pair::check(&self.title, &self.measured, &self.predicted)?;
         check_values(&self.title, "setpoint", self.target_nats.as_slice())?;
         let Some(bounds) = self.drawn_bounds() else {
             return Ok(());
@@ -65,22 +62,18 @@ impl Entropy {
         Ok(())
     }
 
-    /// Smallest and largest value on the axis, 0 included: bands where there are bands, else every value.
-    fn range(&self, band: Option<&Band>) -> (f64, f64) {
-        let pair = self.pair();
+    /// Ends of the axis: what is drawn and the setpoint, and 0 unless all of it lies far from there.
+    fn range(&self, pair: &Pair) -> (f64, f64) {
         let bounds = self.drawn_bounds().into_iter();
-        let values: Vec<f64> = match band {
-            Some(band) => band.low.iter().chain(&band.high).copied().collect(),
-            None => self.measured.iter().flatten().copied().collect(),
-        };
-        let predicted = super::stats::band(pair.predicted);
-        let values = values
-            .iter()
-            .chain(&predicted.low)
-            .chain(&predicted.high)
-            .chain(bounds.flat_map(|b| b.lower_nats.iter().chain(&b.upper_nats)))
-            .chain(&self.target_nats);
-        extent(values.chain(&[0.0])).unwrap_or((0.0, 1.0))
+        let bounds = bounds.flat_map(|b| b.lower_nats.iter().chain(&b.upper_nats));
+        let values = pair.drawn().chain(bounds).chain(&self.target_nats);
+        let (low, high) = extent(values).unwrap_or((0.0, 1.0));
+        if low < FAR * high {
+            return (low.min(0.0), high);
+        }
+        // Never so near that the last digits of H fill the figure.
+        let pad = (0.5 * (NARROWEST_NATS - (high - low))).max(0.0);
+        ((low - pad).max(low.min(0.0)), high + pad)
     }
 
     pub(super) fn draw<DB: DrawingBackend>(
@@ -88,14 +81,14 @@ impl Entropy {
         canvas: &Canvas<DB>,
         cell: Rect,
     ) -> Result<(), FigureError> {
-        let pair = self.pair();
-        let band = pair.measured_band();
-        let mut legend = pair.band_keys();
+        let pair = Pair::new(&self.measured, &self.predicted);
+        let mut legend = pair.keys();
         if self.drawn_bounds().is_some() {
-            legend.push(Key {
-                swatch: Swatch::Band(BLUE_BAND),
-                label: "bounds of the estimator".to_string(),
-            });
+            let swatch = Swatch {
+                fill: Some(BLUE_BAND),
+                ..Swatch::default()
+            };
+            legend.push(Key::new("bounds of the estimator", swatch));
         }
         let look = Look {
             title: &self.title,
@@ -112,17 +105,15 @@ impl Entropy {
                 })
                 .collect(),
         };
-        let y = Axis::linear(self.range(band.as_ref()), 5);
+        let y = Axis::linear(self.range(&pair), 5);
         let axes = (Axis::index(0.0, pair.last()), y);
         let frame = Frame::new(canvas, cell, &look, axes)?;
         if let Some(bounds) = self.drawn_bounds() {
             frame.band(canvas, (&bounds.lower_nats, &bounds.upper_nats), BLUE_BAND)?;
         }
-        if let Some(band) = &band {
-            frame.band(canvas, (&band.low, &band.high), BLUE_BAND)?;
-        }
+        pair.draw_bands(canvas, &frame)?;
         frame.grid(canvas)?;
-        pair.draw_medians(canvas, &frame)?;
+        pair.draw_lines(canvas, &frame)?;
         match self.target_nats {
             Some(h) => frame.level(canvas, h, Stroke::dashed(INK, 1.4, 2.0, 4.0)),
             None => Ok(()),

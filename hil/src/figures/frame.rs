@@ -1,4 +1,4 @@
-//! Title, legend, axes and grid around a plot; the legend has a line of its own, so that it covers no data.
+//! Title, legend, axes and grid around a plot; the legend has rows of its own, so that it covers nothing.
 
 use super::axis::Axis;
 use super::canvas::{Align, Canvas, Rect, Stroke};
@@ -6,16 +6,24 @@ use super::error::FigureError;
 use super::palette::*;
 use plotters::prelude::DrawingBackend;
 use plotters::style::RGBColor;
+use std::ops::Range;
 
-/// How a legend shows a series.
-#[derive(Clone, Copy)]
-pub(super) enum Swatch {
-    Line(Stroke),
-    Band(RGBColor),
-    /// A line on a band.
-    Both(Stroke, RGBColor),
-    /// A line between the edges of a band.
-    Edges(Stroke, Stroke),
+/// How a legend shows a series: a line, between edges, on a band, as far as there are any.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Swatch {
+    pub line: Option<Stroke>,
+    /// Above and below.
+    pub edge: Option<[Stroke; 2]>,
+    pub fill: Option<RGBColor>,
+}
+
+impl Swatch {
+    pub fn line(stroke: Stroke) -> Swatch {
+        Swatch {
+            line: Some(stroke),
+            ..Swatch::default()
+        }
+    }
 }
 
 pub(super) struct Key {
@@ -24,9 +32,9 @@ pub(super) struct Key {
 }
 
 impl Key {
-    pub fn line(label: impl Into<String>, stroke: Stroke) -> Key {
+    pub fn new(label: impl Into<String>, swatch: Swatch) -> Key {
         Key {
-            swatch: Swatch::Line(stroke),
+            swatch,
             label: label.into(),
         }
     }
@@ -58,7 +66,7 @@ pub(super) struct Frame {
 const SWATCH: f64 = 26.0;
 const GAP: f64 = 8.0;
 const KEY_GAP: f64 = 22.0;
-const MARGIN: f64 = 18.0;
+pub(super) const MARGIN: f64 = 18.0;
 const LINE_HEIGHT: f64 = 1.2;
 
 impl Frame {
@@ -69,32 +77,21 @@ impl Frame {
         look: &Look,
         (x, y): (Axis, Axis),
     ) -> Result<Frame, FigureError> {
-        let mut y_ticks = 0f64;
-        for (_, label) in &y.ticks {
-            y_ticks = y_ticks.max(canvas.width(label, TICK_EM)?);
-        }
-        let mut side = 0f64;
-        for label in &look.side {
-            side = side.max(canvas.width(&label.label, LABEL_EM)? + GAP);
-        }
-        let title_base = cell.top + MARGIN + 0.8 * TITLE_EM;
-        let head_base = title_base + TITLE_EM * 0.5 + LABEL_EM * LINE_HEIGHT;
+        let top = head(canvas, cell, look)? + 14.0;
+        let bottom = cell.bottom - MARGIN - TICK_EM - LABEL_EM * LINE_HEIGHT - 8.0;
+        let (mut x, mut y) = (x, y);
+        y.thin(bottom - top, |_| TICK_EM * LINE_HEIGHT);
+        let y_ticks = widest(canvas, y.ticks.iter().map(|(_, label)| label), TICK_EM)?;
+        let side = widest(canvas, look.side.iter().map(|side| &side.label), LABEL_EM)?;
+        let side = if side > 0.0 { side + GAP } else { 0.0 };
         let plot = Rect {
             left: cell.left + MARGIN + y_ticks + GAP,
-            top: head_base + 14.0,
+            top,
             right: cell.right - MARGIN - side,
-            bottom: cell.bottom - MARGIN - TICK_EM - LABEL_EM * LINE_HEIGHT - 8.0,
+            bottom,
         };
+        thin(canvas, &mut x, plot.width())?;
         let frame = Frame { x, y, plot };
-        let left = cell.left + MARGIN;
-        canvas.text(look.title, (left, title_base), Align::Left, (TITLE_EM, INK))?;
-        canvas.text(
-            look.y_title,
-            (left, head_base),
-            Align::Left,
-            (LABEL_EM, QUIET),
-        )?;
-        legend(canvas, &look.legend, (cell.right - MARGIN, head_base))?;
         let x_base = cell.bottom - MARGIN;
         let x_mid = (plot.left + plot.right) / 2.0;
         canvas.text(
@@ -204,7 +201,7 @@ impl Frame {
         let mut order: Vec<usize> = (0..labels.len()).collect();
         order.sort_by(|&a, &b| labels[b].y.total_cmp(&labels[a].y));
         let wanted: Vec<f64> = order.iter().map(|&i| self.y(labels[i].y)).collect();
-        let limits = (self.plot.top, self.plot.bottom);
+        let limits = (self.plot.top + 0.5 * LABEL_EM, self.plot.bottom);
         let placed = apart(&wanted, LABEL_EM * LINE_HEIGHT, limits);
         for (&i, &y) in order.iter().zip(&placed) {
             let at = (self.plot.right + GAP, y);
@@ -219,39 +216,124 @@ pub(super) fn indexed(values: &[f64]) -> impl Iterator<Item = (f64, f64)> {
     values.iter().enumerate().map(|(i, &v)| (i as f64, v))
 }
 
-/// The legend on one line, ending at `right`.
-fn legend<DB: DrawingBackend>(
+/// The widest of some labels.
+pub(super) fn widest<'a, DB: DrawingBackend>(
     canvas: &Canvas<DB>,
-    keys: &[Key],
-    (right, base): (f64, f64),
+    labels: impl IntoIterator<Item = &'a String>,
+    em: f64,
+) -> Result<f64, FigureError> {
+    let mut labels = labels.into_iter();
+    labels.try_fold(0f64, |most, label| Ok(most.max(canvas.width(label, em)?)))
+}
+
+/// Thins the ticks of a horizontal axis out by the width of their labels.
+pub(super) fn thin<DB: DrawingBackend>(
+    canvas: &Canvas<DB>,
+    axis: &mut Axis,
+    length: f64,
 ) -> Result<(), FigureError> {
-    let mut x = right;
-    for (n, key) in keys.iter().rev().enumerate() {
-        x -= canvas.width(&key.label, LABEL_EM)? + if n > 0 { KEY_GAP } else { 0.0 };
-        canvas.text(&key.label, (x, base), Align::Left, (LABEL_EM, INK))?;
-        x -= GAP + SWATCH;
-        let y = base - 0.33 * LABEL_EM;
-        if let Swatch::Band(color) | Swatch::Both(_, color) = key.swatch {
-            let rect = Rect {
-                left: x,
-                top: y - 6.0,
-                right: x + SWATCH,
-                bottom: y + 6.0,
-            };
-            canvas.fill(rect, color)?;
-        }
-        if let Swatch::Edges(_, edge) = key.swatch {
-            for y in [y - 6.0, y + 6.0] {
-                canvas.line(&[(x, y), (x + SWATCH, y)], edge)?;
-            }
-        }
-        if let Swatch::Line(stroke) | Swatch::Both(stroke, _) | Swatch::Edges(stroke, _) =
-            key.swatch
-        {
-            canvas.line(&[(x, y), (x + SWATCH, y)], stroke)?;
+    let labels = axis.ticks.iter().map(|(_, label)| label);
+    // Labels of one axis differ little in width.
+    let size = widest(canvas, labels, TICK_EM)? + GAP;
+    axis.thin(length, |_| size);
+    Ok(())
+}
+
+/// A title on the baseline through `at`, in smaller letters where it is longer than `room`.
+pub(super) fn title<DB: DrawingBackend>(
+    canvas: &Canvas<DB>,
+    text: &str,
+    at: (f64, f64),
+    room: f64,
+) -> Result<(), FigureError> {
+    let width = canvas.width(text, TITLE_EM)?;
+    let em = TITLE_EM * (room / width.max(1.0)).min(1.0);
+    canvas.text(text, at, Align::Left, (em, INK))
+}
+
+/// Draws title, legend and title of the y axis at the top of `cell`; the last baseline.
+pub(super) fn head<DB: DrawingBackend>(
+    canvas: &Canvas<DB>,
+    cell: Rect,
+    look: &Look,
+) -> Result<f64, FigureError> {
+    let (left, right) = (cell.left + MARGIN, cell.right - MARGIN);
+    let mut base = cell.top + MARGIN;
+    if !look.title.is_empty() {
+        base += 0.8 * TITLE_EM;
+        title(canvas, look.title, (left, base), right - left)?;
+        base += 0.5 * TITLE_EM;
+    }
+    let y_title = canvas.width(look.y_title, LABEL_EM)?;
+    let mut widths = Vec::with_capacity(look.legend.len());
+    for key in &look.legend {
+        widths.push(SWATCH + GAP + canvas.width(&key.label, LABEL_EM)?);
+    }
+    let rows = rows(&widths, right - left - y_title - KEY_GAP);
+    let long = rows.iter().map(|row| length(&widths[row.clone()]));
+    let start = right - long.fold(0.0, f64::max);
+    for row in &rows {
+        base += LABEL_EM * LINE_HEIGHT;
+        let mut x = start;
+        for i in row.clone() {
+            key(canvas, &look.legend[i], (x, base))?;
+            x += widths[i] + KEY_GAP;
         }
     }
-    Ok(())
+    if rows.is_empty() && !look.y_title.is_empty() {
+        base += LABEL_EM * LINE_HEIGHT;
+    }
+    canvas.text(look.y_title, (left, base), Align::Left, (LABEL_EM, QUIET))?;
+    Ok(base)
+}
+
+/// Length of a row of keys.
+fn length(widths: &[f64]) -> f64 {
+    widths.iter().sum::<f64>() + KEY_GAP * widths.len().saturating_sub(1) as f64
+}
+
+/// Keys in their order on as few rows as fit into `room`.
+fn rows(widths: &[f64], room: f64) -> Vec<Range<usize>> {
+    let mut rows: Vec<Range<usize>> = Vec::new();
+    for i in 0..widths.len() {
+        match rows.last_mut() {
+            Some(row) if length(&widths[row.start..=i]) <= room => row.end = i + 1,
+            _ => rows.push(i..i + 1),
+        }
+    }
+    rows
+}
+
+/// A swatch and its label, from `x` on.
+fn key<DB: DrawingBackend>(
+    canvas: &Canvas<DB>,
+    key: &Key,
+    (x, base): (f64, f64),
+) -> Result<(), FigureError> {
+    let y = base - 0.33 * LABEL_EM;
+    let (left, right) = (x, x + SWATCH);
+    if let Some(color) = key.swatch.fill {
+        let (top, bottom) = (y - 6.0, y + 6.0);
+        let rect = Rect {
+            left,
+            top,
+            right,
+            bottom,
+        };
+        canvas.fill(rect, color)?;
+    }
+    let across = |y: f64| [(left, y), (right, y)];
+    if let Some([above, below]) = key.swatch.edge {
+        // Without a band between them they are a pair of lines.
+        let half = if key.swatch.fill.is_some() { 6.0 } else { 3.0 };
+        canvas.line(&across(y - half), above)?;
+        canvas.line(&across(y + half), below)?;
+    }
+    if let Some(stroke) = key.swatch.line {
+        canvas.line(&across(y), stroke)?;
+    }
+    let at = (right + GAP, base);
+    canvas.text(&key.label, at, Align::Left, (LABEL_EM, INK))
 }
 
 /// Positions at least `gap` apart, near the `wanted` ones (in ascending order) and inside `limits` where they fit.
@@ -272,6 +354,15 @@ fn apart(wanted: &[f64], gap: f64, (first, last): (f64, f64)) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_go_to_the_next_row_where_they_do_not_fit() {
+        let widths = [100.0, 100.0, 50.0, 300.0];
+        assert_eq!(rows(&widths, 1000.0), [0..4]);
+        assert_eq!(rows(&widths, 2.0 * 100.0 + KEY_GAP), [0..2, 2..3, 3..4]);
+        assert_eq!(rows(&widths, 10.0), [0..1, 1..2, 2..3, 3..4]);
+        assert!(rows(&[], 10.0).is_empty());
+    }
 
     #[test]
     fn labels_are_moved_apart_and_stay_inside() {

@@ -63,28 +63,30 @@ pub fn draw(figure: &Figure) -> Result<Drawn, FigureError> {
     drawn(&single(figure))
 }
 
-/// Several figures on one sheet of two columns.
+/// Several figures on one sheet of two columns; the last of an odd number takes both.
 pub fn panel(figures: &[Figure]) -> Result<Drawn, FigureError> {
+    drawn(&sheet(figures))
+}
+
+fn sheet(figures: &[Figure]) -> Sheet<'_> {
     const CELL: (f64, f64) = (720.0, 440.0);
     let cell = |i: usize| {
         let (column, row) = ((i % 2) as f64, (i / 2) as f64);
+        let alone = i % 2 == 0 && i + 1 == figures.len();
+        let columns = if alone { 2.0 } else { 1.0 };
         Rect {
             left: column * CELL.0,
             top: row * CELL.1,
-            right: (column + 1.0) * CELL.0,
+            right: (column + columns) * CELL.0,
             bottom: (row + 1.0) * CELL.1,
         }
     };
-    let sheet = Sheet {
-        cells: figures
-            .iter()
-            .enumerate()
-            .map(|(i, f)| (f, cell(i)))
-            .collect(),
+    let cells = figures.iter().enumerate().map(|(i, f)| (f, cell(i)));
+    Sheet {
+        cells: cells.collect(),
         width: (2.0 * CELL.0) as u32,
         height: (figures.len().div_ceil(2) as f64 * CELL.1) as u32,
-    };
-    drawn(&sheet)
+    }
 }
 
 /// The one drawing function, on whichever backend.

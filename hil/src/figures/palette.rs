@@ -15,18 +15,21 @@ pub(super) const GREEN: RGBColor = RGBColor(0, 158, 115);
 pub(super) const PURPLE: RGBColor = RGBColor(170, 85, 140);
 pub(super) const AMBER: RGBColor = RGBColor(200, 140, 0);
 
-/// The edges of a predicted band.
-pub(super) const VERMILLION_LIGHT: RGBColor = RGBColor(236, 165, 112);
+/// One of many predicted sequences, the band of them and its edges.
+pub(super) const VERMILLION_LIGHT: RGBColor = RGBColor(244, 200, 168);
+pub(super) const VERMILLION_BAND: RGBColor = RGBColor(252, 236, 224);
+pub(super) const VERMILLION_EDGE: RGBColor = RGBColor(228, 144, 82);
 /// One of many measured sequences, and the band of them.
-pub(super) const BLUE_LIGHT: RGBColor = RGBColor(158, 201, 226);
+pub(super) const BLUE_LIGHT: RGBColor = RGBColor(160, 201, 226);
 pub(super) const BLUE_BAND: RGBColor = RGBColor(217, 234, 244);
 /// Where a loop is unstable, or an error within its tolerance.
-pub(super) const WARM_WASH: RGBColor = RGBColor(252, 241, 232);
+pub(super) const GREY_WASH: RGBColor = RGBColor(242, 242, 242);
 pub(super) const CALM_WASH: RGBColor = RGBColor(231, 244, 240);
 
 pub(super) const MEASURED: RGBColor = BLUE;
 pub(super) const PREDICTED: RGBColor = VERMILLION;
 
+pub(super) const FINE: f64 = 0.8;
 pub(super) const THIN: f64 = 1.0;
 pub(super) const LINE: f64 = 1.8;
 pub(super) const THICK: f64 = 2.6;

@@ -69,11 +69,22 @@ pub(super) fn density(values: &[f64], edges: &[f64]) -> Vec<f64> {
     counts.iter().map(|&n| n as f64 / total).collect()
 }
 
-/// Corners of the empirical distribution function of `values` over `lo..hi`.
+/// Steps of a distribution function that an eye can tell apart.
+const ECDF_STEPS: usize = 300;
+
+/// Corners of the empirical distribution function of `values` over `lo..hi`; of many values a line through quantiles.
 pub(super) fn ecdf(values: &[f64], (lo, hi): (f64, f64)) -> Vec<(f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len() as f64;
+    if sorted.len() > ECDF_STEPS {
+        let at = |i: usize| (sorted.len() - 1) * i / ECDF_STEPS;
+        let inner = (0..=ECDF_STEPS).map(|i| (sorted[at(i)], i as f64 / ECDF_STEPS as f64));
+        return std::iter::once((lo, 0.0))
+            .chain(inner)
+            .chain(std::iter::once((hi, 1.0)))
+            .collect();
+    }
     let mut corners = vec![(lo, 0.0)];
     for (i, &v) in sorted.iter().enumerate() {
         corners.push((v, i as f64 / n));
@@ -124,5 +135,11 @@ mod tests {
             (3.0, 1.0),
         ];
         assert_eq!(corners, expected);
+
+        let many: Vec<f64> = (0..=3000).map(f64::from).collect();
+        let corners = ecdf(&many, (-1.0, 3001.0));
+        assert_eq!(corners.len(), ECDF_STEPS + 3);
+        assert_eq!((corners[1], corners[151]), ((0.0, 0.0), (1500.0, 0.5)));
+        assert_eq!(corners[301], (3000.0, 1.0));
     }
 }

@@ -4,7 +4,7 @@ use super::axis::{Axis, extent, short};
 use super::canvas::{Canvas, Rect, Stroke};
 use super::error::{FigureError, check_positive};
 use super::frame::{Frame, Look, SideLabel};
-use super::pair::{Pair, X_TITLE};
+use super::pair::{self, Pair, X_TITLE};
 use super::palette::*;
 use plotters::prelude::DrawingBackend;
 
@@ -21,13 +21,6 @@ pub struct Temperature {
 }
 
 impl Temperature {
-    fn pair(&self) -> Pair<'_> {
-        Pair {
-            measured: &self.measured,
-            predicted: &self.predicted,
-        }
-    }
-
     fn bounds(&self) -> impl Iterator<Item = (&'static str, &f64)> {
         let named = [("min", &self.t_min), ("max", &self.t_max)];
         named
@@ -36,7 +29,7 @@ impl Temperature {
     }
 
     pub(super) fn check(&self) -> Result<(), FigureError> {
-        self.pair().check(&self.title)?;
+        pair::check(&self.title, &self.measured, &self.predicted)?;
         for (name, t) in self.bounds() {
             check_positive(&self.title, &format!("T {name}"), &[*t])?;
         }
@@ -51,14 +44,14 @@ impl Temperature {
         canvas: &Canvas<DB>,
         cell: Rect,
     ) -> Result<(), FigureError> {
-        let pair = self.pair();
-        let values = pair.values().chain(self.bounds().map(|(_, t)| t));
+        let pair = Pair::new(&self.measured, &self.predicted);
+        let values = pair.drawn().chain(self.bounds().map(|(_, t)| t));
         let range = extent(values).unwrap_or((1.0, 1.0));
         let look = Look {
             title: &self.title,
             x_title: X_TITLE,
             y_title: "T, log scale",
-            legend: pair.threads_keys(),
+            legend: pair.keys(),
             side: self
                 .bounds()
                 .map(|(name, &t)| SideLabel {
@@ -70,10 +63,11 @@ impl Temperature {
         };
         let axes = (Axis::index(0.0, pair.last()), Axis::log(range));
         let frame = Frame::new(canvas, cell, &look, axes)?;
+        pair.draw_bands(canvas, &frame)?;
         frame.grid(canvas)?;
         for (_, &t) in self.bounds() {
             frame.level(canvas, t, Stroke::dashed(QUIET, THIN, 4.0, 4.0))?;
         }
-        pair.draw_threads(canvas, &frame)
+        pair.draw_lines(canvas, &frame)
     }
 }

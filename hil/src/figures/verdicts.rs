@@ -3,6 +3,7 @@
 use super::axis::{Axis, number, short};
 use super::canvas::{Align, Canvas, Rect, Stroke};
 use super::error::{FigureError, check_values};
+use super::frame::{MARGIN, thin, title};
 use super::palette::*;
 use plotters::prelude::DrawingBackend;
 use plotters::style::RGBColor;
@@ -33,14 +34,14 @@ pub struct SignalRow {
     pub label: String,
     /// Of error, uncertainty and tolerance; may be empty.
     pub unit: String,
-    /// Prediction − measurement and its standard uncertainty; `None` where there is nothing to compare.
+    /// E = prediction − measurement and half of its 90 % interval; `None` where there is nothing to compare.
     pub error: Option<(f64, f64)>,
     /// Largest |error| that counts as agreement, above 0.
     pub tolerance: f64,
     pub mark: Mark,
 }
 
-/// E ± 2 u_val of every signal, in units of its own tolerance.
+/// E of every signal with its 90 % interval, the one that is judged, in units of the signal's own tolerance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdicts {
     pub title: String,
@@ -50,7 +51,8 @@ pub struct Verdicts {
 const ROW: f64 = 36.0;
 const HEAD: f64 = 84.0;
 const FOOT: f64 = 66.0;
-const MARGIN: f64 = 18.0;
+/// Above E, half of its interval and the tolerance, in words.
+const WORDS_TITLE: &str = "E ± 90 % interval (tolerance)";
 /// Farthest tolerance that is drawn; what lies beyond becomes an arrow at the edge.
 const FARTHEST: f64 = 4.0;
 
@@ -67,8 +69,8 @@ impl Verdicts {
             });
         }
         for (index, row) in self.rows.iter().enumerate() {
-            let (error, u) = row.error.unwrap_or((0.0, 0.0));
-            check_values(&self.title, &row.label, &[error, u, row.tolerance])?;
+            let (error, half) = row.error.unwrap_or((0.0, 0.0));
+            check_values(&self.title, &row.label, &[error, half, row.tolerance])?;
             if row.tolerance < 1e-100 {
                 return Err(FigureError::NotPositive {
                     figure: self.title.clone(),
@@ -84,8 +86,8 @@ impl Verdicts {
     /// Half width of the axis, in tolerances.
     fn reach(&self) -> f64 {
         let ends = self.rows.iter().filter_map(|row| {
-            let (error, u) = row.error?;
-            Some((error.abs() + 2.0 * u) / row.tolerance)
+            let (error, half) = row.error?;
+            Some((error.abs() + half) / row.tolerance)
         });
         (1.08 * ends.fold(1.5, f64::max)).min(FARTHEST)
     }
@@ -96,12 +98,13 @@ impl Verdicts {
         cell: Rect,
     ) -> Result<(), FigureError> {
         let mut left = 0f64;
-        let mut right = 0f64;
+        let mut right = canvas.width(WORDS_TITLE, LABEL_EM)?;
+        let mut verdict = 0f64;
         for row in &self.rows {
             left = left.max(canvas.width(&row.label, LABEL_EM)?);
             right = right.max(canvas.width(&in_words(row), LABEL_EM)?);
+            verdict = verdict.max(canvas.width(row.mark.look().0, LABEL_EM)?);
         }
-        let verdict = canvas.width("INCONCLUSIVE", LABEL_EM)?;
         let plot = Rect {
             left: cell.left + MARGIN + left + 16.0,
             top: cell.top + HEAD,
@@ -109,22 +112,18 @@ impl Verdicts {
             bottom: cell.top + HEAD + ROW * self.rows.len() as f64,
         };
         let reach = self.reach();
-        let axis = Axis::exact((-reach, reach), 6);
+        let mut axis = Axis::exact((-reach, reach), 6);
+        thin(canvas, &mut axis, plot.width())?;
         let x = |value: f64| plot.left + axis.part(value) * plot.width();
 
         let title_base = cell.top + MARGIN + 0.8 * TITLE_EM;
         let title_at = (cell.left + MARGIN, title_base);
-        canvas.text(&self.title, title_at, Align::Left, (TITLE_EM, INK))?;
+        title(canvas, &self.title, title_at, cell.width() - 2.0 * MARGIN)?;
         let head_base = plot.top - 12.0;
         let words_at = plot.right + 16.0;
         let verdict_at = words_at + right + 16.0;
         let quiet = (LABEL_EM, QUIET);
-        canvas.text(
-            "E ± 2 u (tolerance)",
-            (words_at, head_base),
-            Align::Left,
-            quiet,
-        )?;
+        canvas.text(WORDS_TITLE, (words_at, head_base), Align::Left, quiet)?;
         let within = Rect {
             left: x(-1.0),
             right: x(1.0),
@@ -150,9 +149,14 @@ impl Verdicts {
         }
         let zero = [(x(0.0), plot.top), (x(0.0), plot.bottom)];
         canvas.line(&zero, Stroke::full(AXIS, THIN))?;
-        let x_title = "error E = predicted − measured, in tolerances";
+        let x_title = "error E = predicted − measured and its 90 % interval, in tolerances";
         let foot_base = plot.bottom + 16.0 + TICK_EM + LABEL_EM;
-        canvas.text(x_title, (x(0.0), foot_base), Align::Centre, quiet)?;
+        // Longer than a narrow axis, it moves inwards before it leaves the cell.
+        let half = 0.5 * canvas.width(x_title, LABEL_EM)?;
+        let middle = x(0.0)
+            .min(cell.right - MARGIN - half)
+            .max(cell.left + MARGIN + half);
+        canvas.text(x_title, (middle, foot_base), Align::Centre, quiet)?;
 
         for (i, row) in self.rows.iter().enumerate() {
             let y = plot.top + (i as f64 + 0.5) * ROW;
@@ -165,10 +169,10 @@ impl Verdicts {
             )?;
             canvas.text_beside(&in_words(row), (words_at, y), Align::Left, (LABEL_EM, INK))?;
             canvas.text_beside(word, (verdict_at, y), Align::Left, (LABEL_EM, color))?;
-            let Some((error, u)) = row.error else {
+            let Some((error, half)) = row.error else {
                 continue;
             };
-            let (at, half) = (error / row.tolerance, 2.0 * u / row.tolerance);
+            let (at, half) = (error / row.tolerance, half / row.tolerance);
             let cut = |value: f64| x(value.clamp(-reach, reach));
             if at.abs() - half < reach {
                 let whisker = [(cut(at - half), y), (cut(at + half), y)];
@@ -184,26 +188,45 @@ impl Verdicts {
     }
 }
 
-/// E ± 2 u and the tolerance of a row, to the digits that its uncertainty or tolerance deserves.
+/// Share of a tolerance below which a number is written as 0.
+const ROUNDING: f64 = 1e-4;
+
+/// E ± half of its interval and the tolerance of a row, to the digits that the interval or the tolerance deserves.
 fn in_words(row: &SignalRow) -> String {
     let tolerance = short(row.tolerance, 2);
     let unit = match row.unit.as_str() {
         "" => String::new(),
         unit => format!(" {unit}"),
     };
-    let Some((error, u)) = row.error else {
-        return format!("nothing to compare ({tolerance}{unit})");
+    let Some((error, half)) = row.error else {
+        return format!("nothing to compare ({tolerance}){unit}");
     };
-    let finest = match u > 0.0 {
-        true => row.tolerance.min(2.0 * u),
-        false => row.tolerance,
+    let nought = |value: f64| value.abs() < ROUNDING * row.tolerance;
+    if nought(error) && nought(half) {
+        return format!("0 ({tolerance}){unit}");
+    }
+    let finest = match nought(half) {
+        true => row.tolerance,
+        false => row.tolerance.min(half),
     };
     let decimals = (1.0 - finest.log10().floor()).clamp(0.0, 5.0) as usize;
-    let plus = if error > 0.0 { "+" } else { "" };
+    let digits = |value: f64| {
+        let text = number(value, decimals);
+        match text.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
+            true => text,
+            false if nought(value) => "0".to_string(),
+            false => short(value, 1),
+        }
+    };
+    let plus = if error > 0.0 && !nought(error) {
+        "+"
+    } else {
+        ""
+    };
     format!(
         "{plus}{} ± {} ({tolerance}){unit}",
-        number(error, decimals),
-        number(2.0 * u, decimals)
+        digits(error),
+        digits(half)
     )
 }
 
