@@ -215,7 +215,7 @@ pub fn of(experiment: &Experiment, outcome: &Outcome) -> Vec<(&'static str, Figu
         let flat = |runs: &[&Trajectory]| paths(runs, |s| s.h_nats).concat();
         let distribution = Distribution {
             title: title("Distribution of entropy"),
-            quantity: "H (nats)".to_owned(),
+            quantity: "entropy H, nats".to_owned(),
             measured: flat(&sides.measured),
             predicted: flat(&sides.predicted),
         };

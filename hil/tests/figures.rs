@@ -454,3 +454,86 @@ fn numbers_too_large_or_too_small_for_an_axis_are_errors() {
     });
     svg(&figure).unwrap();
 }
+
+#[test]
+fn a_negative_control_says_so_in_every_title_and_verdicts_stay_off_the_sheet() {
+    use etime_control::config::{Control, Limits, Pruning};
+    use etime_control::driver::Clock;
+    use etime_control::law::{Fault, Normalised, TemperatureLaw};
+    use etime_control::serve::Request;
+    use etime_hil::experiment::{Experiment, run};
+    use etime_hil::pictures;
+    use etime_hil::scenario::Level;
+    use etime_hil::workload::RunRequests;
+    use etime_sim::{Logits, Process, Synthetic, SyntheticSpec};
+
+    let run_of = |ids: std::ops::Range<u64>| RunRequests {
+        requests: ids
+            .clone()
+            .map(|id| Request {
+                id,
+                prompt: vec![1, 2],
+                new_tok: 24,
+                ..Request::default()
+            })
+            .collect(),
+        prompts: ids.collect(),
+    };
+    let law = Normalised {
+        kappa: 0.5,
+        target_nats: 2.0,
+        v_floor: 0.2,
+        max_step: None,
+        t_min: 0.2,
+        t_max: 2.0,
+        t_start: 1.0,
+        ema: 0.0,
+        delay_tok: 0,
+    };
+    let mut experiment = Experiment {
+        control: Control {
+            temperature: TemperatureLaw::Normalised(law),
+            pruning: Pruning::Dense,
+            priority: Default::default(),
+            sensor: Default::default(),
+            h_min_nats: 0.0,
+        },
+        limits: Limits::roomy(4, 32),
+        clock: Clock::Steps,
+        seed: 5,
+        levels: vec![Level::Free],
+        tolerance: Default::default(),
+        fault: None,
+        judged: vec![run_of(0..3), run_of(3..6)],
+        recorded: run_of(10..14),
+        temperatures: vec![0.5, 1.0],
+    };
+    let spec = SyntheticSpec {
+        logits: Logits::Zipf {
+            vocab: 64,
+            exponent: 1.2,
+        },
+        process: Process::Iid { sd: 0.3 },
+        feedback_per_nat: 0.0,
+    };
+    for (fault, words) in [
+        (None, ""),
+        (Some(Fault::WrongSign), ", predicted with the wrong sign"),
+        (Some(Fault::ExtraDelay), ", predicted one token late"),
+    ] {
+        experiment.fault = fault;
+        let mut plant = Synthetic::new(&spec, 3).unwrap();
+        let outcome = run(&mut plant, &experiment, &mut |_| {}).unwrap();
+        let drawn = pictures::draw(&pictures::of(&experiment, &outcome)).unwrap();
+        let title = format!(", Normalised law{words}, free level");
+        assert_eq!(drawn.len(), 7);
+        for (name, drawn) in &drawn {
+            let titles = drawn.svg.matches(&title).count();
+            assert_eq!(titles, if *name == "panel" { 4 } else { 1 }, "{name}");
+            assert!(!drawn.svg.contains("ηV"), "{name}");
+        }
+        let of = |wanted: &str| &drawn.iter().find(|(name, _)| *name == wanted).unwrap().1;
+        assert!(of("loop_gain").svg.contains("loop gain κV/max(V, V_floor)"));
+        assert!(!of("panel").svg.contains("within tolerance"));
+    }
+}

@@ -33,9 +33,15 @@ impl Distribution {
             fill: Some(BLUE_BAND),
             ..Swatch::line(Self::stroke_measured())
         };
-        let measured = Key::new(format!("measured ({})", self.measured.len()), measured);
+        let measured = Key::new(
+            format!("measured: {} values", self.measured.len()),
+            measured,
+        );
         let predicted = Swatch::line(Self::stroke_predicted());
-        let predicted = Key::new(format!("predicted ({})", self.predicted.len()), predicted);
+        let predicted = Key::new(
+            format!("predicted: {} values", self.predicted.len()),
+            predicted,
+        );
         let look = Look {
             title: &self.title,
             x_title: "",

@@ -338,7 +338,7 @@ fn key<DB: DrawingBackend>(
 
 /// Positions at least `gap` apart, near the `wanted` ones (in ascending order) and inside `limits` where they fit.
 fn apart(wanted: &[f64], gap: f64, (first, last): (f64, f64)) -> Vec<f64> {
-    let mut placed = wanted.to_vec();
+    let mut placed: Vec<f64> = wanted.iter().map(|y| y.max(first)).collect();
     for i in 1..placed.len() {
         placed[i] = placed[i].max(placed[i - 1] + gap);
     }
@@ -357,10 +357,13 @@ mod tests {
 
     #[test]
     fn keys_go_to_the_next_row_where_they_do_not_fit() {
-        let widths = [100.0, 100.0, 50.0, 300.0];
-        assert_eq!(rows(&widths, 1000.0), [0..4]);
-        assert_eq!(rows(&widths, 2.0 * 100.0 + KEY_GAP), [0..2, 2..3, 3..4]);
-        assert_eq!(rows(&widths, 10.0), [0..1, 1..2, 2..3, 3..4]);
+        let lengths = |room: f64| -> Vec<usize> {
+            let rows = rows(&[100.0, 100.0, 50.0, 300.0], room);
+            rows.into_iter().map(|row| row.len()).collect()
+        };
+        assert_eq!(lengths(1000.0), [4]);
+        assert_eq!(lengths(2.0 * 100.0 + KEY_GAP), [2, 1, 1]);
+        assert_eq!(lengths(10.0), [1, 1, 1, 1]);
         assert!(rows(&[], 10.0).is_empty());
     }
 
@@ -368,6 +371,7 @@ mod tests {
     fn labels_are_moved_apart_and_stay_inside() {
         assert_eq!(apart(&[10.0, 50.0], 5.0, (0.0, 100.0)), [10.0, 50.0]);
         assert_eq!(apart(&[10.0, 11.0], 5.0, (0.0, 100.0)), [10.0, 15.0]);
+        assert_eq!(apart(&[-9.0, 50.0], 5.0, (0.0, 100.0)), [0.0, 50.0]);
         assert_eq!(apart(&[98.0, 99.0], 5.0, (0.0, 100.0)), [95.0, 100.0]);
     }
 }

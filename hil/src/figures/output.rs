@@ -72,7 +72,7 @@ fn sheet(figures: &[Figure]) -> Sheet<'_> {
     const CELL: (f64, f64) = (720.0, 440.0);
     let cell = |i: usize| {
         let (column, row) = ((i % 2) as f64, (i / 2) as f64);
-        let alone = i % 2 == 0 && i + 1 == figures.len();
+        let alone = i.is_multiple_of(2) && i + 1 == figures.len();
         let columns = if alone { 2.0 } else { 1.0 };
         Rect {
             left: column * CELL.0,

@@ -16,11 +16,11 @@ pub(super) const PURPLE: RGBColor = RGBColor(170, 85, 140);
 pub(super) const AMBER: RGBColor = RGBColor(200, 140, 0);
 
 /// One of many predicted sequences, the band of them and its edges.
-pub(super) const VERMILLION_LIGHT: RGBColor = RGBColor(244, 200, 168);
+pub(super) const VERMILLION_LIGHT: RGBColor = RGBColor(242, 192, 155);
 pub(super) const VERMILLION_BAND: RGBColor = RGBColor(252, 236, 224);
 pub(super) const VERMILLION_EDGE: RGBColor = RGBColor(228, 144, 82);
 /// One of many measured sequences, and the band of them.
-pub(super) const BLUE_LIGHT: RGBColor = RGBColor(160, 201, 226);
+pub(super) const BLUE_LIGHT: RGBColor = RGBColor(150, 196, 223);
 pub(super) const BLUE_BAND: RGBColor = RGBColor(217, 234, 244);
 /// Where a loop is unstable, or an error within its tolerance.
 pub(super) const GREY_WASH: RGBColor = RGBColor(242, 242, 242);
