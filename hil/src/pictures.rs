@@ -134,7 +134,7 @@ pub(crate) fn gain_formula(law: &TemperatureLaw) -> &'static str {
         TemperatureLaw::Published(_) => "−ηV",
         TemperatureLaw::Corrected(_) => "ηV",
         TemperatureLaw::Normalised(_) => "κV/max(V, V_floor)",
-        TemperatureLaw::InStep(_) | TemperatureLaw::Fixed { .. } => "",
+        _ => "",
     }
 }
 

@@ -239,8 +239,7 @@ impl Control {
     pub fn check(&self) -> Result<(), FieldError> {
         self.temperature.check()?;
         not_negative("h_min_nats", self.h_min_nats)?;
-        let entropy_target = self.temperature.target_nats();
-        if let Some(target) = entropy_target.filter(|_| !self.temperature.reads_surprisal()) {
+        if let Some(target) = self.temperature.target_nats() {
             ensure(
                 self.h_min_nats < target,
                 "h_min_nats",

@@ -50,11 +50,6 @@ impl SurprisalOf {
 }
 
 impl MirostatV2 {
-    /// τ in nats.
-    pub fn target_nats(&self) -> f64 {
-        self.tau_bits * LN_2
-    }
-
     pub(super) fn mu_start_bits(&self) -> f64 {
         2.0 * self.tau_bits
     }

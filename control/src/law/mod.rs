@@ -225,15 +225,14 @@ impl TemperatureLaw {
         )
     }
 
-    /// Setpoint H*, nats, or τ of a law that steers the mean surprisal; `None` for an open loop and for a setpoint
-    /// that is no entropy.
+    /// Setpoint H*, nats; `None` for an open loop and for a setpoint that is no entropy.
     pub fn target_nats(&self) -> Option<f64> {
         match self {
             TemperatureLaw::Fixed { .. }
             | TemperatureLaw::Dynatemp(_)
             | TemperatureLaw::Edt(_)
+            | TemperatureLaw::MirostatV2(_)
             | TemperatureLaw::AdaptiveP(_) => None,
-            TemperatureLaw::MirostatV2(law) => Some(law.target_nats()),
             TemperatureLaw::Published(law) | TemperatureLaw::Corrected(law) => {
                 Some(law.target_nats)
             }
