@@ -10,8 +10,8 @@ use etime_engine::load::Loaded;
 use etime_engine::store::Store;
 use etime_engine::tokenizer::{StopTexts, TextStream};
 use etime_hil::generate::{Ask, generate, limits};
+use etime_hil::prompts::MAX_PROMPT_BYTES;
 use etime_hil::scenario::parse_law;
-use etime_hil::workload::MAX_PROMPT_BYTES;
 use serde::Serialize;
 use std::io::{IsTerminal, Read};
 

@@ -11,8 +11,8 @@ use etime_control::trajectory::{Bound, Sample, Trajectory};
 use etime_engine::load::Loaded;
 use etime_engine::plant::Engine;
 use etime_engine::store::Store;
+use etime_hil::prompts::read_prompts;
 use etime_hil::seed::derive;
-use etime_hil::workload::read_prompts;
 use etime_sim::{Bank, BankSpec, Identified, Recorder, Recording};
 use std::path::Path;
 

@@ -16,7 +16,16 @@ fn predictions_without_a_fault_are_seldom_called_wrong() {
     for seed in 100..100 + REPETITIONS {
         let mut etime = Command::new(assert_cmd::cargo::cargo_bin!("etime"));
         etime.current_dir(folder.path());
-        etime.args(["hil", scenario, "--level", "free", "--out", "run", "--json"]);
+        etime.args([
+            "hil",
+            scenario,
+            "--level",
+            "free",
+            "--out",
+            "run",
+            "--replace",
+            "--json",
+        ]);
         let output = etime.args(["--seed", &seed.to_string()]).output().unwrap();
         let code = output.status.code().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -289,14 +289,10 @@ impl<'a> Driver<'a> {
                 token: index_tok as u64,
             }),
         };
-        let state = LawState {
-            // A law that acted before the draw has moved u since.
-            u: turn.u,
-            ..self.sequences[turn.index].law.clone()
-        };
+        let law = &self.job.control.temperature;
         DrawAsk {
             row: turn.row,
-            shape: self.job.control.temperature.shape(&state),
+            shape: law.shape(&self.sequences[turn.index].law, turn.u),
             pick,
         }
     }

@@ -135,7 +135,7 @@ proptest! {
                 let nats = if surprisal_of == SurprisalOf::Vocabulary { before_nats } else { after_nats };
                 mu -= 0.1 * (nats / LN_2 - 3.0);
             }
-            let LogitShape::SurprisalCutoff { cutoff_nats, u } = law.shape(&state) else {
+            let LogitShape::SurprisalCutoff { cutoff_nats, u } = law.shape(&state, state.u) else {
                 return Err(TestCaseError::fail("not a cutoff"));
             };
             prop_assert!((cutoff_nats - mu * LN_2).abs() < 1e-9);
@@ -172,7 +172,7 @@ proptest! {
             state = law.observe(state, seen).0;
             average = 0.9 * average + 0.1 * p;
             let wanted = (2.0 * target_p - average).clamp(0.0, 1.0);
-            let LogitShape::Reshape { target_p: seen, .. } = law.shape(&state) else {
+            let LogitShape::Reshape { target_p: seen, .. } = law.shape(&state, state.u) else {
                 return Err(TestCaseError::fail("not a reshaping"));
             };
             prop_assert!((seen - wanted).abs() < 1e-12);
@@ -189,7 +189,7 @@ fn mean_surprisal_bits(law: &MirostatV2, steps: u64) -> (f64, f64) {
         let row: Vec<f32> = (0..500u64)
             .map(|i| -((i + 1) as f32).ln() * (1.1 + 0.2 * ((step * 7 + i) % 5) as f32 / 5.0))
             .collect();
-        let drawn = draw(&row, law.shape(&state), Pick::Key(key(5, step))).unwrap();
+        let drawn = draw(&row, law.shape(&state, state.u), Pick::Key(key(5, step))).unwrap();
         before += drawn.tempered_surprisal_nats / LN_2;
         after += drawn.surprisal_nats / LN_2;
         let seen = Observation {

@@ -139,7 +139,7 @@ fn storages_of_a_random_model_stay_within_their_stated_distance_of_its_f32_weigh
 }
 
 #[test]
-#[ignore = "minutes: quantises SmolLM2 seven times"]
+#[ignore = "minutes: quantises SmolLM2 seven times; the full gate runs it"]
 fn storages_of_smollm2_stay_within_their_stated_distance_of_its_f32_weights() {
     use GgmlDType::*;
     let file = match Store::from_env().resolve("smollm2").map(|s| s.files) {

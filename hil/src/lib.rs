@@ -7,6 +7,7 @@ pub mod generate;
 pub mod judge;
 pub mod level;
 pub mod pictures;
+pub mod prompts;
 pub mod rundir;
 pub mod scenario;
 pub mod seed;

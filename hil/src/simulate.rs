@@ -2,6 +2,7 @@
 
 use crate::figures::{Clock, Entropy, Figure, LoopGain, Temperature};
 use crate::pictures::{self, PictureError, gain_formula, mean_path, paths, surrogate_path};
+use crate::prompts::read_prompts_text;
 use crate::rundir::{
     About, Destination, Phase, Place, RunDir, RunDirError, Side, Tag, Tagged, write_requests,
     write_steps, write_trajectory,
@@ -9,7 +10,7 @@ use crate::rundir::{
 use crate::scenario::{Loaded, Sim};
 use crate::seed::derive;
 use crate::summary::LoopSummary;
-use crate::workload::{self, Requests, WorkloadError, read_prompts_text};
+use crate::workload::{self, Requests, WorkloadError};
 use etime_control::config::{Control, Limits};
 use etime_control::driver::{self, Job, RunError};
 use etime_control::trajectory::Trajectory;

@@ -3,13 +3,14 @@
 use crate::experiment::{self, Experiment, ExperimentError, HilProgress, Outcome};
 use crate::level::free::PARTS;
 use crate::pictures::{self, PictureError};
+use crate::prompts::{Prompts, read_prompts};
 use crate::rundir::{
     About, BoxError, Destination, ModelRef, Phase, Place, RunDir, RunDirError, Side as Plant, Tag,
     Tagged, write_recording, write_requests, write_steps, write_timing, write_trajectory,
 };
 use crate::scenario::{Hil, Level, Loaded, ScenarioError, Workload};
 use crate::summary::{self, ExactSummary, FreeSummary, LoopSummary, Summary};
-use crate::workload::{Prompts, Requests, RunRequests, Side, Texts, WorkloadError, read_prompts};
+use crate::workload::{Requests, RunRequests, Side, Texts, WorkloadError};
 use etime_control::law::{Fault, FieldError};
 use etime_control::trajectory::Trajectory;
 use etime_engine::ModelError;

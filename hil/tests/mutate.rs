@@ -32,7 +32,7 @@ fn seeds() -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-#[ignore = "half a minute"]
+#[ignore = "half a minute; the full gate runs it"]
 fn mutations_of_the_scenarios_do_not_panic_and_survive_being_written() {
     let seeds = seeds();
     let (start, mut cases) = (Instant::now(), 0_u64);

@@ -11,8 +11,8 @@
 //! operations on that row's own data. It does not change with the other rows of the call, with the number
 //! of threads, or with the SIMD width that was found at run time.
 //!
-//! Shapes ([`KvShape`], [`BlockLists`], [`AttnRows`]) and [`KernelError`] are shared by every backend;
-//! storage types other than F32 and other devices get modules beside [`cpu`].
+//! Shapes ([`KvShape`], [`BlockLists`], [`AttnRows`]) and [`KernelError`] are shared by every backend; other devices get
+//! modules beside [`cpu`].
 
 pub mod cpu;
 mod error;

@@ -34,6 +34,13 @@ fn hil_bench() -> Bench {
     bench
 }
 
+/// `etime hil` on the bench's scenario, into `run`.
+fn hil(bench: &Bench, more: &[&str]) -> Command {
+    let mut command = bench.etime(&["hil", "bench.ron", "--out", "run"]);
+    command.args(more);
+    command
+}
+
 #[test]
 fn every_fault_fails_at_each_level_alone_with_exit_code_1() {
     let bench = hil_bench();
@@ -46,18 +53,8 @@ fn every_fault_fails_at_each_level_alone_with_exit_code_1() {
     ];
     for fault in faults {
         for level in ["replay", "forced", "free"] {
-            let args = [
-                "hil",
-                "bench.ron",
-                "--out",
-                "run",
-                "--replace",
-                "--level",
-                level,
-                "--negative-control",
-                fault,
-            ];
-            let assert = bench.etime(&args).assert().code(1);
+            let more = ["--replace", "--level", level, "--negative-control", fault];
+            let assert = hil(&bench, &more).assert().code(1);
             assert.stdout(predicate::str::contains("FAIL"));
         }
     }
@@ -66,18 +63,9 @@ fn every_fault_fails_at_each_level_alone_with_exit_code_1() {
 #[test]
 fn without_a_fault_replay_and_forced_agree_in_every_bit() {
     let bench = hil_bench();
-    let args = [
-        "hil",
-        "bench.ron",
-        "--out",
-        "run",
-        "--level",
-        "replay",
-        "--level",
-        "forced",
-    ];
+    let more = ["--level", "replay", "--level", "forced"];
     let equal = predicate::str::contains("equal in every bit").count(2);
-    bench.etime(&args).assert().code(0).stdout(equal);
+    hil(&bench, &more).assert().code(0).stdout(equal);
     for file in [
         "manifest.json",
         "trajectory.parquet",
@@ -98,21 +86,12 @@ fn without_a_fault_replay_and_forced_agree_in_every_bit() {
 fn how_weights_are_held_is_stored_or_f32() {
     let bench = hil_bench();
     let set = "engine.weights=F16";
-    let args = ["hil", "bench.ron", "--out", "run", "--set", set];
+    let more = ["--set", set];
     let told = predicate::str::contains("engine.weights").and(predicate::str::contains("F32"));
-    bench.etime(&args).assert().code(2).stderr(told);
+    hil(&bench, &more).assert().code(2).stderr(told);
     let set = "engine.weights=F32";
-    let args = [
-        "hil",
-        "bench.ron",
-        "--out",
-        "run",
-        "--level",
-        "replay",
-        "--set",
-        set,
-    ];
-    bench.etime(&args).assert().code(0);
+    let more = ["--level", "replay", "--set", set];
+    hil(&bench, &more).assert().code(0);
     let written = std::fs::read_to_string(bench.path("run/scenario.ron")).unwrap();
     assert!(written.contains("weights: F32"), "{written}");
 }
@@ -121,11 +100,7 @@ fn how_weights_are_held_is_stored_or_f32() {
 fn a_negative_control_that_is_not_detected_is_no_success() {
     let bench = hil_bench();
     // A delay longer than the text: the law never acts, with the fault or without it.
-    let args = [
-        "hil",
-        "bench.ron",
-        "--out",
-        "run",
+    let more = [
         "--level",
         "replay",
         "--negative-control",
@@ -134,7 +109,7 @@ fn a_negative_control_that_is_not_detected_is_no_success() {
         "control.temperature.delay_tok=500",
     ];
     let told = predicate::str::contains("was not detected");
-    bench.etime(&args).assert().code(3).stderr(told);
+    hil(&bench, &more).assert().code(3).stderr(told);
 }
 
 #[test]
@@ -153,9 +128,9 @@ fn a_failed_verdict_is_told_even_when_nobody_reads_the_report() {
 fn a_free_level_that_its_recordings_cannot_support_is_refused_at_once() {
     let bench = hil_bench();
     let refused = |set: &str, field: &str| {
-        let args = ["hil", "bench.ron", "--out", "run", "--set", set];
+        let more = ["--set", set];
         let told = predicate::str::contains(field);
-        bench.etime(&args).assert().code(2).stderr(told);
+        hil(&bench, &more).assert().code(2).stderr(told);
         assert!(!bench.path("run").exists());
     };
     refused("workload.new_tok=3", "workload.new_tok");
@@ -192,17 +167,9 @@ fn exact_levels_agree_whatever_the_clock_of_the_scenario() {
         "Modelled(fixed_s: 0.01, per_tok_s: 1e-4, per_kv_byte_s: 1e-9)",
     ] {
         let set = format!("clock={clock}");
-        let args = [
-            "hil",
-            "bench.ron",
-            "--out",
-            "run",
-            "--replace",
-            "--set",
-            &set,
-        ];
+        let more = ["--replace", "--set", &set];
         let levels = ["--level", "replay", "--level", "forced"];
-        bench.etime(&args).args(levels).assert().code(0);
+        hil(&bench, &more).args(levels).assert().code(0);
     }
 }
 

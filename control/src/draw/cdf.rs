@@ -8,13 +8,15 @@ pub(super) struct Cdf<'a> {
     scale: Scale,
     masses: Vec<f64>,
     sum: f64,
+    ln_sum: f64,
 }
 
 impl<'a> Cdf<'a> {
     pub fn new(logits: &'a [f32], scale: Scale) -> Self {
         let masses = block_masses(logits, scale);
-        let sum = masses.iter().sum();
+        let sum: f64 = masses.iter().sum();
         Cdf {
+            ln_sum: sum.ln(),
             logits,
             scale,
             masses,
@@ -38,7 +40,7 @@ impl<'a> Cdf<'a> {
 
     /// −ln p of a symbol with this `logit`, nats; +inf for −inf.
     pub fn surprisal_nats(&self, logit: f32) -> f64 {
-        self.sum.ln() - self.scale.y(logit)
+        self.ln_sum - self.scale.y(logit)
     }
 
     /// H of the distribution, nats.

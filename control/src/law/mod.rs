@@ -186,12 +186,12 @@ impl TemperatureLaw {
         }
     }
 
-    /// How the next token is drawn, at the log-temperature of `state`.
-    pub fn shape(&self, state: &LawState) -> LogitShape {
+    /// How the next token is drawn; `u` is where a law that acts before the draw has left it.
+    pub fn shape(&self, state: &LawState, u: f64) -> LogitShape {
         match self {
             TemperatureLaw::MirostatV2(law) => law.shape(state),
             TemperatureLaw::AdaptiveP(law) => law.shape(state),
-            _ => LogitShape::Temperature { u: state.u },
+            _ => LogitShape::Temperature { u },
         }
     }
 

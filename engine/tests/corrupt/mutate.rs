@@ -60,14 +60,14 @@ fn drive(name: &str, seed: &[u8], header_bytes: usize, entry: fn(&[u8])) {
 }
 
 #[test]
-#[ignore = "a minute"]
+#[ignore = "a minute; the full gate runs it"]
 fn mutations_of_a_gguf_file_neither_panic_nor_take_much_memory() {
     let sample = sample();
     drive("GGUF", &sample.bytes, sample.header_bytes, entries::gguf);
 }
 
 #[test]
-#[ignore = "a minute"]
+#[ignore = "a minute; the full gate runs it"]
 fn mutations_of_a_checkpoint_neither_panic_nor_take_much_memory() {
     let seed = checkpoint();
     let header_bytes = checkpoint_header_bytes(&seed);

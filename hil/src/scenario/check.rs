@@ -189,9 +189,8 @@ fn check_hil(hil: &Hil, workload: &Workload) -> Result<(), FieldError> {
         "at least one of Replay, Forced, Free",
     )?;
     for (index, level) in hil.levels.iter().enumerate() {
-        // The first repetition is among the first four: there are three levels.
         ensure(
-            !hil.levels[..index.min(3)].contains(level),
+            !hil.levels[..index].contains(level),
             "hil.levels",
             format!("{} twice", level.name()),
             "each level once",

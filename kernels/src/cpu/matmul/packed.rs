@@ -134,15 +134,6 @@ impl PackedMatrix {
         }
     }
 
-    /// `F32`, `F16` or `Q8_0`.
-    pub fn storage(&self) -> &'static str {
-        match self.data {
-            Packed::F32(_) => "F32",
-            Packed::F16(_) => "F16",
-            Packed::Q8_0 { .. } => "Q8_0",
-        }
-    }
-
     /// Writes row `o` (the weights of output `o`), exact as F32, to `row`: embedding look-up in a tied head.
     pub fn copy_row(&self, o: usize, row: &mut [f32]) -> Result<(), KernelError> {
         check_len("matrix row", row.len(), self.n_in)?;
